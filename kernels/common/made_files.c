@@ -1,0 +1,74 @@
+#include "made_files.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A signal handler sees only static storage: an array of slots, each NULL or a path, that only ever grows. A slot is
+ * set or cleared by one pointer store, so that the handler finds the list whole at any moment. */
+static char *volatile *slots;
+static volatile size_t slot_count;
+
+static void remove_and_die(int signal_number)
+{
+    made_files_remove();
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+void made_files_watch_signals(void)
+{
+    const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction action = {.sa_handler = remove_and_die, .sa_flags = (int)SA_RESETHAND};
+        sigemptyset(&action.sa_mask);
+        sigaction(signals[i], &action, NULL);
+    }
+}
+
+void made_files_add(const char *path)
+{
+    char *copy = strdup(path);
+    if (copy == NULL) {
+        unlink(path);
+        fprintf(stderr, "out of memory\n");
+        abort();
+    }
+    for (size_t i = 0; i < slot_count; i++)
+        if (slots[i] == NULL) {
+            slots[i] = copy;
+            return;
+        }
+    char *volatile *larger = calloc(slot_count * 2 + 16, sizeof *larger);
+    if (larger == NULL) {
+        unlink(path);
+        abort();
+    }
+    for (size_t i = 0; i < slot_count; i++)
+        larger[i] = slots[i];
+    larger[slot_count] = copy;
+    char *volatile *old = slots;
+    slots = larger;
+    slot_count = slot_count + 1;
+    free((void *)old);
+}
+
+void made_files_forget(const char *path)
+{
+    for (size_t i = 0; i < slot_count; i++) {
+        char *entry = slots[i];
+        if (entry != NULL && strcmp(entry, path) == 0) {
+            slots[i] = NULL;
+            free(entry);
+        }
+    }
+}
+
+void made_files_remove(void)
+{
+    for (size_t i = 0; i < slot_count; i++)
+        if (slots[i] != NULL)
+            unlink(slots[i]);
+}

@@ -1,0 +1,179 @@
+#include "options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int refuse(char *problem, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int refuse(char *problem, size_t bytes, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(problem, bytes, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+static const struct option *find(const struct option *const *tables, const char *name, size_t length)
+{
+    for (; *tables != NULL; tables++)
+        for (const struct option *o = *tables; o->name != NULL; o++)
+            if (strlen(o->name) == length && strncmp(o->name, name, length) == 0)
+                return o;
+    return NULL;
+}
+
+const char *option_choice(const char *choices, int position, char *buffer, size_t buffer_bytes)
+{
+    const char *word = choices;
+    for (; position > 0 && (word = strchr(word, '|')) != NULL; position--)
+        word++;
+    snprintf(buffer, buffer_bytes, "%.*s", word == NULL ? 0 : (int)strcspn(word, "|"), word == NULL ? "" : word);
+    return buffer;
+}
+
+static int set_number(const struct option *o, const char *text, void *where, char *problem, size_t bytes)
+{
+    char *end = NULL;
+    errno = 0;
+    double value = strtod(text, &end);
+    if (end != text && o->type != OPTION_REAL) {
+        const char *units = "KMGT";
+        const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
+        if (unit != NULL) {
+            value *= pow(1024.0, (double)(unit - units + 1));
+            end++;
+        }
+    }
+    if (end == text || *end != '\0' || errno != 0 || !isfinite(value))
+        return refuse(problem, bytes, "--%s %s: not a number%s", o->name, text,
+                      o->type == OPTION_REAL ? "" : " (a whole number, with K, M, G or T for powers of 1024)");
+    if (o->type != OPTION_REAL && value != floor(value))
+        return refuse(problem, bytes, "--%s %s: not a whole number", o->name, text);
+    if (value < o->low || value > o->high)
+        return refuse(problem, bytes, "--%s %s: out of range; allowed: %.17g to %.17g", o->name, text, o->low, o->high);
+    if (o->type == OPTION_REAL)
+        *(double *)where = value;
+    else
+        *(uint64_t *)where = (uint64_t)value;
+    return 0;
+}
+
+static int set(const struct option *o, const char *text, void *settings, char *problem, size_t bytes)
+{
+    void *where = (char *)settings + o->offset;
+    char word[64];
+    switch (o->type) {
+    case OPTION_BYTES:
+    case OPTION_COUNT:
+    case OPTION_REAL:
+        return set_number(o, text, where, problem, bytes);
+    case OPTION_YESNO:
+        if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+            return refuse(problem, bytes, "--%s %s: allowed: yes|no", o->name, text);
+        *(bool *)where = strcmp(text, "yes") == 0;
+        return 0;
+    case OPTION_CHOICE:
+        for (int i = 0; *option_choice(o->choices, i, word, sizeof word) != '\0'; i++)
+            if (strcmp(word, text) == 0) {
+                *(int *)where = i;
+                return 0;
+            }
+        return refuse(problem, bytes, "--%s %s: allowed: %s", o->name, text, o->choices);
+    case OPTION_TEXT:
+        *(const char **)where = text;
+        return 0;
+    case OPTION_LIST: {
+        struct text_list *list = where;
+        const char **items = realloc(list->items, ((size_t)list->count + 1) * sizeof *items);
+        if (items == NULL)
+            return refuse(problem, bytes, "--%s %s: out of memory", o->name, text);
+        list->items = items;
+        list->items[list->count++] = text;
+        return 0;
+    }
+    }
+    return -1;
+}
+
+int options_parse(int argc, char **argv, const struct option *const *tables, void *settings, const char **asked,
+                  char *problem, size_t problem_bytes)
+{
+    *asked = NULL;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (strcmp(word, "--help") == 0 || strcmp(word, "--version") == 0) {
+            *asked = word + 2;
+            return 1;
+        }
+        if (strncmp(word, "--", 2) != 0)
+            return refuse(problem, problem_bytes, "%s: not an option; see --help", word);
+        const size_t length = strcspn(word + 2, "=");
+        const struct option *o = find(tables, word + 2, length);
+        if (o == NULL)
+            return refuse(problem, problem_bytes, "--%.*s: unknown option; see --help", (int)length, word + 2);
+        const char *value = word[2 + length] == '=' ? word + 3 + length : i + 1 < argc ? argv[++i] : NULL;
+        if (value == NULL)
+            return refuse(problem, problem_bytes, "--%s: a value is missing", o->name);
+        if (set(o, value, settings, problem, problem_bytes) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int options_override(const char *text, const struct option *const *tables, void *settings, char *problem,
+                     size_t problem_bytes)
+{
+    if (*text == '\0')
+        return refuse(problem, problem_bytes, "--baseline: empty; NAME=VALUE[,NAME=VALUE...] is expected");
+    for (const char *entry = text; *entry != '\0';) {
+        const size_t length = strcspn(entry, ",");
+        char *copy = strndup(entry, length); /* lives as long as the settings that may point into it */
+        char *equals = copy != NULL ? strchr(copy, '=') : NULL;
+        if (equals == NULL)
+            return refuse(problem, problem_bytes, "--baseline %s: NAME=VALUE[,NAME=VALUE...] is expected", text);
+        const struct option *o = find(tables, copy, (size_t)(equals - copy));
+        if (o == NULL)
+            return refuse(problem, problem_bytes, "--baseline %s: unknown option %.*s", text, (int)(equals - copy), copy);
+        if (set(o, equals + 1, settings, problem, problem_bytes) != 0)
+            return -1;
+        entry += length + (entry[length] == ',');
+    }
+    return 0;
+}
+
+void options_help(const struct option *const *tables, const void *settings)
+{
+    char word[64];
+    for (; *tables != NULL; tables++)
+        for (const struct option *o = *tables; o->name != NULL; o++) {
+            const void *where = (const char *)settings + o->offset;
+            char left[96];
+            const char *kind[] = {"BYTES", "N", "X", "yes|no", o->choices, "TEXT", "TEXT"};
+            snprintf(left, sizeof left, "--%s %s", o->name, kind[o->type]);
+            printf("  %-44s %s", left, o->help);
+            switch (o->type) {
+            case OPTION_BYTES:
+            case OPTION_COUNT:
+                printf(" [%llu]\n", (unsigned long long)*(const uint64_t *)where);
+                break;
+            case OPTION_REAL:
+                printf(" [%g]\n", *(const double *)where);
+                break;
+            case OPTION_YESNO:
+                printf(" [%s]\n", *(const bool *)where ? "yes" : "no");
+                break;
+            case OPTION_CHOICE:
+                printf(" [%s]\n", option_choice(o->choices, *(const int *)where, word, sizeof word));
+                break;
+            case OPTION_TEXT:
+            case OPTION_LIST:
+                printf("\n");
+                break;
+            }
+        }
+}

@@ -1,0 +1,53 @@
+/* A kernel's options: one table says name, type, range and meaning; the parser, --help and --baseline all read it. */
+#ifndef IOGAUGE_OPTIONS_H
+#define IOGAUGE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum option_type {
+    OPTION_BYTES, /* uint64_t, accepts K, M, G, T: powers of 1024 */
+    OPTION_COUNT, /* uint64_t, likewise (counts of particles are often powers of two) */
+    OPTION_REAL,  /* double */
+    OPTION_YESNO, /* bool */
+    OPTION_CHOICE, /* int: the position in `choices` */
+    OPTION_TEXT,  /* const char * */
+    OPTION_LIST   /* struct text_list: may be given several times */
+};
+
+struct text_list {
+    const char **items;
+    int count;
+};
+
+struct option {
+    const char *name;
+    enum option_type type;
+    size_t offset; /* of the value in the settings struct */
+    double low;    /* smallest and largest value of a number */
+    double high;
+    const char *choices; /* "hdf5|mpiio|posix" */
+    const char *help;
+};
+
+/* Largest number an option takes: doubles hold it exactly, and products of it are checked apart. */
+#define OPTION_MAX 9007199254740992.0 /* 2^53 */
+
+/* Set SETTINGS from ARGV. TABLES: arrays that end with a NULL name; the list of arrays ends with NULL.
+ * Returns 0, or 1 after --help or --version was asked for (see ASKED). A bad argument: PROBLEM is filled with what is
+ * wrong and what is allowed, and -1 is returned. */
+int options_parse(int argc, char **argv, const struct option *const *tables, void *settings, const char **asked,
+                  char *problem, size_t problem_bytes);
+
+/* Apply "name=value,name=value" to SETTINGS. Returns 0, or -1 with PROBLEM filled. */
+int options_override(const char *text, const struct option *const *tables, void *settings, char *problem,
+                     size_t problem_bytes);
+
+/* Print the table for people, with the defaults found in SETTINGS. */
+void options_help(const struct option *const *tables, const void *settings);
+
+/* The word at POSITION of "a|b|c", in BUFFER. */
+const char *option_choice(const char *choices, int position, char *buffer, size_t buffer_bytes);
+
+#endif

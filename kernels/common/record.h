@@ -1,0 +1,34 @@
+/* The results: one JSON object an operation (measurement.schema.json) and a table for people. Rank 0 only. */
+#ifndef IOGAUGE_RECORD_H
+#define IOGAUGE_RECORD_H
+
+#include "run.h"
+
+struct repeat_result {
+    struct phase_times times;
+    uint64_t verified_bytes;
+    double cached_before_drop; /* NaN: not known, or a write */
+    double cached;
+};
+
+struct record {
+    const struct pattern *pattern;
+    const struct world *world;
+    const void *settings;
+    const struct common_settings *common;
+    const char *differs; /* the --baseline text, NULL for the main case */
+    bool of_read;
+    uint64_t logical_bytes;
+    uint64_t file_bytes;
+    int shift;
+    double other_rank_fraction;
+    double other_host_fraction;
+    const char *started;
+    const struct repeat_result *repeats;
+};
+
+void record_json(const struct record *record, FILE *file);
+void record_table_head(const struct record *record, FILE *file);
+void record_table_row(const struct record *record, FILE *file);
+
+#endif

@@ -1,0 +1,100 @@
+/* What every kernel does around its pattern: options, placement, repeats, baselines, caches, verification, records.
+ *
+ * A pattern says what it writes and reads; the run calls it once a case and repeat. The first case is the one asked for;
+ * each --baseline is that case with some options changed. In every repeat all cases run one after the other, and each
+ * repeat begins with another case, so that drift and neighbours hit all alike. */
+#ifndef IOGAUGE_RUN_H
+#define IOGAUGE_RUN_H
+
+#include "content.h"
+#include "json.h"
+#include "options.h"
+#include "stopwatch.h"
+#include "store.h"
+#include "world.h"
+
+/* The first member of every pattern's settings. */
+struct common_settings {
+    const char *dir;
+    const char *json;
+    struct text_list baselines;
+    int operation;
+    int interface;
+    bool collective;
+    bool collective_metadata;
+    bool file_per_process;
+    bool fsync;
+    bool drop_cache;
+    bool keep;
+    uint64_t alignment_bytes;
+    uint64_t repeats;
+    uint64_t warmup;
+    uint64_t shift;
+    uint64_t seed;
+};
+
+/* The datasets of a file, in file order. */
+struct layout {
+    struct dataset *datasets;
+    int count;
+    uint64_t bytes; /* of a file through a raw interface */
+};
+
+/* One case in one repeat, as a pattern's write and read see it. */
+struct run {
+    const struct world *world;
+    const void *settings; /* the pattern's own */
+    const struct common_settings *common;
+    const struct layout *layout;
+    int case_number;
+    int source; /* read: the rank whose data this rank reads */
+    bool everything; /* read: all of it, whatever selection is set: the check of what was written */
+    struct store_settings store;
+    struct stopwatch *watch;
+    uint64_t checked_bytes;
+    struct content_mismatch mismatch;
+    char mismatch_where[160];
+};
+
+struct pattern {
+    const char *name;
+    const char *summary;
+    const char *example;
+    const struct option *options;
+    size_t settings_bytes;
+    void (*defaults)(void *settings);
+    /* Check and complete SETTINGS for RANKS ranks. Returns 0, or -1 with PROBLEM filled. */
+    int (*check)(void *settings, int ranks, char *problem, size_t problem_bytes);
+    int (*files)(const void *settings);
+    void (*layout)(const void *settings, int ranks, struct layout *layout);
+    /* Rows of every dataset that RANK writes lie within [FIRST, FIRST + ROWS). */
+    void (*rows)(const void *settings, int ranks, int rank, uint64_t *first, uint64_t *rows);
+    uint64_t (*logical_bytes)(const void *settings, int ranks, bool of_read);
+    /* Bytes of the largest single access, for the raw interfaces' scratch and MPI-IO's limit. */
+    uint64_t (*access_bytes)(const void *settings);
+    bool (*needs_scratch)(const void *settings);
+    void (*describe)(const void *settings, struct json *json);
+    void (*write)(struct run *run);
+    void (*read)(struct run *run);
+};
+
+/* The whole program. Returns the exit code. */
+int run_kernel(const struct pattern *pattern, int argc, char **argv);
+
+/* Path of file number FILE of the run's case as RANK has it (a shared file has one path for all), into BUFFER. */
+const char *run_path(const struct run *run, int file, int rank, char *buffer, size_t buffer_bytes);
+
+/* Book a comparison: BYTES were compared; a first mismatch is remembered with the dataset's name. */
+void run_checked(struct run *run, uint64_t bytes, const char *dataset, uint64_t step,
+                 const struct content_mismatch *mismatch);
+
+/* Memory for data, touched once so that no page fault is measured. Stops the rank when there is none. */
+void *run_memory(uint64_t bytes);
+
+/* A product that must fit: returns 0 and sets RESULT, or -1. */
+static inline int checked_product(uint64_t a, uint64_t b, uint64_t *result)
+{
+    return __builtin_mul_overflow(a, b, result) || *result > INT64_MAX / 2 ? -1 : 0;
+}
+
+#endif

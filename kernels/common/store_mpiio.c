@@ -1,0 +1,93 @@
+/* MPI-IO: explicit offsets; a strided collective access through a file view. */
+#include "failure.h"
+#include "store_parts.h"
+
+#include <stdlib.h>
+
+struct mpiio_state {
+    MPI_File file;
+};
+
+static void mpiio_open(struct store *store, bool create)
+{
+    struct mpiio_state *state = calloc(1, sizeof *state);
+    if (state == NULL)
+        stop_rank("%s: out of memory", store->path);
+    store->own = state;
+    const int mode = create ? MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL : MPI_MODE_RDONLY;
+    MPI_OK(MPI_File_open(store->comm, store->path, mode, MPI_INFO_NULL, &state->file), store->path);
+}
+
+static void complete(const struct store *store, const MPI_Status *status, int words)
+{
+    int done = 0;
+    MPI_OK(MPI_Get_count(status, MPI_UINT32_T, &done), store->path);
+    if (done != words)
+        stop_rank("%s: MPI-IO moved %d of %d four-byte words and reported no error", store->path, done, words);
+}
+
+static void move_at(struct store *store, MPI_Offset offset, void *memory, int words, enum direction direction)
+{
+    const struct mpiio_state *state = store->own;
+    MPI_Status status;
+    if (direction == DIRECTION_WRITE && store->settings.collective)
+        MPI_OK(MPI_File_write_at_all(state->file, offset, memory, words, MPI_UINT32_T, &status), store->path);
+    else if (direction == DIRECTION_WRITE)
+        MPI_OK(MPI_File_write_at(state->file, offset, memory, words, MPI_UINT32_T, &status), store->path);
+    else if (store->settings.collective)
+        MPI_OK(MPI_File_read_at_all(state->file, offset, memory, words, MPI_UINT32_T, &status), store->path);
+    else
+        MPI_OK(MPI_File_read_at(state->file, offset, memory, words, MPI_UINT32_T, &status), store->path);
+    complete(store, &status, words);
+}
+
+static void move_strided_collective(struct store *store, MPI_Offset offset, MPI_Aint stride_bytes, int block_words,
+                                    int count, void *memory, enum direction direction)
+{
+    const struct mpiio_state *state = store->own;
+    MPI_Datatype blocks;
+    MPI_Status status;
+    MPI_OK(MPI_Type_create_hvector(count, block_words, stride_bytes, MPI_UINT32_T, &blocks), store->path);
+    MPI_OK(MPI_Type_commit(&blocks), store->path);
+    MPI_OK(MPI_File_set_view(state->file, offset, MPI_UINT32_T, blocks, "native", MPI_INFO_NULL), store->path);
+    const int words = count * block_words;
+    if (direction == DIRECTION_WRITE)
+        MPI_OK(MPI_File_write_all(state->file, memory, words, MPI_UINT32_T, &status), store->path);
+    else
+        MPI_OK(MPI_File_read_all(state->file, memory, words, MPI_UINT32_T, &status), store->path);
+    complete(store, &status, words);
+    MPI_OK(MPI_File_set_view(state->file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL), store->path);
+    MPI_OK(MPI_Type_free(&blocks), store->path);
+}
+
+static void mpiio_move(struct store *store, const struct slot *slot, enum direction direction,
+                       const struct selection *selection, void *memory)
+{
+    const uint64_t row = slot->dataset.row_bytes;
+    const uint64_t first = slot->dataset.base_bytes + selection->first * row;
+    const int block_words = (int)(selection->block * row / 4); /* the access fits an int: checked with the arguments */
+    if (selection->count > 1 && store->settings.collective) {
+        move_strided_collective(store, (MPI_Offset)first, (MPI_Aint)(selection->stride * row), block_words,
+                                (int)selection->count, memory, direction);
+        return;
+    }
+    for (uint64_t k = 0; k < selection->count; k++)
+        move_at(store, (MPI_Offset)(first + k * selection->stride * row),
+                (uint8_t *)memory + k * selection->block * row, block_words, direction);
+}
+
+static void mpiio_flush(struct store *store)
+{
+    const struct mpiio_state *state = store->own;
+    MPI_OK(MPI_File_sync(state->file), store->path);
+}
+
+static void mpiio_close(struct store *store)
+{
+    struct mpiio_state *state = store->own;
+    MPI_OK(MPI_File_close(&state->file), store->path);
+    free(state);
+}
+
+const struct store_parts store_mpiio = {
+    .open = mpiio_open, .move = mpiio_move, .flush = mpiio_flush, .close = mpiio_close};
