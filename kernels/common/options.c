@@ -42,10 +42,10 @@ static int set_number(const struct option *o, const char *text, void *where, cha
     errno = 0;
     double value = strtod(text, &end);
     if (end != text && o->type != OPTION_REAL) {
-        const char *units = "KMGT";
+        const char *units = "KMGTkmgt";
         const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
         if (unit != NULL) {
-            value *= pow(1024.0, (double)(unit - units + 1));
+            value *= pow(1024.0, (double)((unit - units) % 4 + 1));
             end++;
         }
     }

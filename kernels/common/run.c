@@ -77,14 +77,23 @@ void *run_memory(uint64_t bytes)
     return memory;
 }
 
+/* Files carry their folder's name: Open MPI's OMPIO names its semaphores after a file's last component alone, so that two
+ * jobs with a "case0.h5" each, in folders of their own, would share one. */
 const char *run_path(const struct run *run, int file, int rank, char *buffer, size_t buffer_bytes)
 {
+    const char *dir = run->common->dir;
     const char *ending = run->common->interface == INTERFACE_HDF5 ? "h5" : "dat";
+    size_t end = strlen(dir);
+    while (end > 0 && dir[end - 1] == '/')
+        end--;
+    size_t begin = end;
+    while (begin > 0 && dir[begin - 1] != '/')
+        begin--;
+    char own[32] = "";
     if (run->common->file_per_process)
-        snprintf(buffer, buffer_bytes, "%s/case%d-file%d-rank%d.%s", run->common->dir, run->case_number, file, rank,
-                 ending);
-    else
-        snprintf(buffer, buffer_bytes, "%s/case%d-file%d.%s", run->common->dir, run->case_number, file, ending);
+        snprintf(own, sizeof own, "-rank%d", rank);
+    snprintf(buffer, buffer_bytes, "%s/%.*s-case%d-file%d%s.%s", dir, (int)(end - begin), dir + begin, run->case_number,
+             file, own, ending);
     return buffer;
 }
 
