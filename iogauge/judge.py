@@ -1,0 +1,270 @@
+"""From the measurements of one job to a verdict: a pure function.
+
+Order of the questions: is it true (invalid), is it slower than its bands (regressed), faster (improved), within them
+(pass), or is there nothing to compare with (no reference)?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from iogauge import placement, series
+from iogauge.bands import Band, Medium, PortableBands, SiteBands
+from iogauge.measurement import Measurement, Metric, ratio
+
+Verdict = Literal["pass", "no reference", "regressed", "improved", "invalid"]
+BandStatus = Literal["found", "missing", "cached", "other configuration"]
+
+#: Worst first.
+VERDICTS: tuple[Verdict, ...] = ("invalid", "regressed", "improved", "no reference", "pass")
+
+#: A read with more than this part of its pages in memory is a read from the page cache.
+CACHED_ABOVE_FRACTION = 0.05
+
+#: Options that shape only what is read: a write does not differ in them.
+_READ_ONLY_OPTIONS = {"selection", "fraction", "stride", "block"}
+
+_RATIO_NAMES = {"mpiio": "MPI-IO", "posix": "POSIX", "hdf5": "HDF5"}
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Expectation(_Value):
+    """What the job was asked for, and where."""
+
+    file_system: str
+    type: str
+    nodes: int
+    ranks_per_node: int
+    oversubscribe: bool = False
+    volume: str = ""
+
+
+class Limits(_Value):
+    """A band in the unit of the value compared."""
+
+    reference: float
+    lowest: float
+    highest: float
+
+
+class RatioRow(_Value):
+    """How the case stands to a baseline of its job (dimensionless)."""
+
+    name: str
+    label: str
+    metric: Metric
+    value: float
+    spread: float
+    pairs: tuple[float, ...]
+    limits: Limits | None
+    place: Literal["below", "inside", "above", "no band", "cached differently"]
+
+
+class Row(_Value):
+    """One operation of one case. Rates are MiB/s."""
+
+    key: str
+    fingerprint: str
+    benchmark: str
+    operation: str
+    interface: str
+    label: str
+    role: str
+    observed_mib_s: float
+    observed_repeats_mib_s: tuple[float, ...]
+    raw_mib_s: float
+    raw_repeats_mib_s: tuple[float, ...]
+    cached_fraction: float | None
+    verified: bool
+    band_status: BandStatus
+    limits: Limits | None
+    ratios: tuple[RatioRow, ...]
+    verdict: Verdict
+    reason: str
+
+
+class Judgement(_Value):
+    """The verdict on one job with its reasons and evidence."""
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    placement: str
+    rows: tuple[Row, ...]
+
+    @property
+    def main_rows(self) -> tuple[Row, ...]:
+        """The rows of the case itself, without its baselines."""
+        return tuple(row for row in self.rows if row.role == "main")
+
+
+def invalid(reasons: Sequence[str], where: str = "") -> Judgement:
+    """The verdict on a job without a true measurement."""
+    return Judgement(verdict="invalid", reasons=tuple(reasons), placement=where, rows=())
+
+
+def judge(
+    measurements: Sequence[Measurement],
+    expectation: Expectation,
+    site_bands: SiteBands,
+    portable: PortableBands,
+) -> Judgement:
+    """Judge the measurements of one job: the main cases by the site's bands and by the ratios to their baselines."""
+    if not measurements:
+        return invalid(["no measurement"])
+    wrong = placement.problems(
+        measurements[0],
+        expectation.nodes,
+        expectation.ranks_per_node,
+        oversubscribe=expectation.oversubscribe,
+    )
+    wrong += [
+        f"{m.operation} through {m.interface}: not all of the data was verified"
+        for m in measurements
+        if not m.verified
+    ]
+    where = placement.summary(measurements[0])
+    if wrong:
+        return invalid(wrong, where)
+    rows = [
+        _row(m, measurements, expectation, site_bands, portable)
+        for m in measurements
+        # A baseline through another interface is a series of its own; one of another pattern is some other case's.
+        if m.role == "main" or set(m.differs) == {"interface"}
+    ]
+    mains = [row for row in rows if row.role == "main"]
+    verdict = min((row.verdict for row in mains), key=VERDICTS.index)
+    reasons = tuple(f"{row.operation}: {row.reason}" for row in mains if row.reason)
+    return Judgement(verdict=verdict, reasons=reasons, placement=where, rows=tuple(rows))
+
+
+def is_cached(measurement: Measurement, type_: str) -> bool:
+    """Did the read come from the page cache of a file system that is no memory itself? Unknown counts as no."""
+    fraction = measurement.cached_fraction
+    return type_ != "memory" and fraction is not None and fraction > CACHED_ABOVE_FRACTION
+
+
+def ratio_name(differs: dict[str, str]) -> str:
+    """A name for variables and columns: ``to_mpiio``, ``to_CC``, ``to_1d``, ``to_full``."""
+    words = [f"{value}d" if name == "dimensions" else value for name, value in sorted(differs.items())]
+    return "to_" + "_".join("".join(c if c.isalnum() else "_" for c in word) for word in words)
+
+
+def _ratio_label(main: Measurement, differs: dict[str, str]) -> str:
+    if set(differs) == {"interface"}:
+        theirs = differs["interface"]
+        return f"{_RATIO_NAMES[main.interface]} to {_RATIO_NAMES.get(theirs, theirs)}"
+    return f"{series.pattern_label(main)} " + ratio_name(differs).replace("_", " ")
+
+
+def _row(
+    m: Measurement,
+    measurements: Sequence[Measurement],
+    expectation: Expectation,
+    site_bands: SiteBands,
+    portable: PortableBands,
+) -> Row:
+    key = series.key(m, expectation.file_system)
+    fingerprint = series.fingerprint(m, expectation.volume)
+    cached = is_cached(m, expectation.type)
+    status, band = _site_band(key, fingerprint, cached, site_bands)
+    ratios = _ratios(m, measurements, expectation.type, portable) if m.role == "main" else ()
+    verdict, reason = _verdict(m, status, band, ratios)
+    return Row(
+        key=key,
+        fingerprint=fingerprint,
+        benchmark=m.benchmark,
+        operation=m.operation,
+        interface=m.interface,
+        label=series.pattern_label(m),
+        role=m.role,
+        observed_mib_s=m.best_observed_mib_s,
+        observed_repeats_mib_s=m.observed_mib_s,
+        raw_mib_s=m.best_raw_mib_s,
+        raw_repeats_mib_s=m.raw_mib_s,
+        cached_fraction=m.cached_fraction,
+        verified=m.verified,
+        band_status=status,
+        limits=None if band is None else _limits(band),
+        ratios=ratios,
+        verdict=verdict,
+        reason=reason,
+    )
+
+
+def _limits(band: Band) -> Limits:
+    return Limits(reference=band.reference, lowest=band.lowest, highest=band.highest)
+
+
+def _site_band(
+    key: str, fingerprint: str, cached: bool, site_bands: SiteBands
+) -> tuple[BandStatus, Band | None]:
+    if cached:
+        return "cached", None
+    bands = site_bands.find(key)
+    if bands is None or bands.observed is None:
+        return "missing", None
+    if bands.fingerprint not in (None, fingerprint):
+        return "other configuration", None
+    return "found", bands.observed
+
+
+def _ratios(
+    main: Measurement, measurements: Sequence[Measurement], type_: str, portable: PortableBands
+) -> tuple[RatioRow, ...]:
+    rows = []
+    medium: Medium = "memory" if type_ == "memory" or is_cached(main, type_) else "storage"
+    for baseline in measurements:
+        if baseline.role == "main" or baseline.operation != main.operation:
+            continue
+        if main.operation == "write" and set(baseline.differs) <= _READ_ONLY_OPTIONS:
+            continue
+        band = portable.find(main, baseline, medium)
+        metric: Metric = "observed" if band is None else band.metric
+        result = ratio(main, baseline, metric)
+        alike = is_cached(main, type_) == is_cached(baseline, type_)
+        rows.append(
+            RatioRow(
+                name=ratio_name(baseline.differs),
+                label=_ratio_label(main, baseline.differs),
+                metric=metric,
+                value=result.value,
+                spread=result.spread,
+                pairs=result.pairs,
+                limits=None if band is None else _limits(band),
+                place="cached differently"
+                if not alike
+                else "no band"
+                if band is None
+                else band.place(result.value),
+            )
+        )
+    return tuple(rows)
+
+
+def _verdict(
+    m: Measurement, status: BandStatus, band: Band | None, ratios: Sequence[RatioRow]
+) -> tuple[Verdict, str]:
+    low, high, inside = [], [], []
+    if band is not None:
+        text = (
+            f"{m.best_observed_mib_s:.4g} MiB/s, band {band.lowest:.4g} to {band.highest:.4g} MiB/s"
+        )
+        {"below": low, "above": high, "inside": inside}[band.place(m.best_observed_mib_s)].append(text)
+    for row in ratios:
+        if row.limits is not None and row.place in ("below", "above", "inside"):
+            text = f"{row.label} {row.value:.2f}, band {row.limits.lowest:.2f} to {row.limits.highest:.2f}"
+            {"below": low, "above": high, "inside": inside}[row.place].append(text)
+    if low:
+        return "regressed", "; ".join(low)
+    if high:
+        return "improved", "; ".join(high)
+    cached = f"read from the page cache ({m.cached_fraction:.0%})" if status == "cached" else ""
+    if inside:
+        return "pass", "; ".join(filter(None, (cached, *inside)))
+    return "no reference", cached

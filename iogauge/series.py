@@ -1,0 +1,73 @@
+"""Names that stay the same for years: the key of a series, and the fingerprint of its configuration.
+
+ReFrame's own names and hashes change with every parameter added to a check, so nothing here depends on them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from iogauge.measurement import Measurement
+
+#: What a pattern's label tells, or what changes no byte of the I/O: not in the fingerprint.
+_NOT_CONFIGURATION = ("compute_seconds",)
+
+
+def pattern_label(measurement: Measurement) -> str:
+    """The I/O pattern in the field's words, such as ``CC-2d-partial`` or ``shared-interleaved-collective``."""
+    pattern = measurement.pattern
+    if "locality" in pattern:
+        parts = [str(pattern["locality"])]
+        if pattern["dimensions"] != 1:
+            parts.append(f"{pattern['dimensions']}d")
+        if pattern["selection"] != "full":
+            parts.append(str(pattern["selection"]))
+        chunked = bool(pattern["chunk"])
+        if pattern["file_per_process"]:
+            parts.append("file-per-process")
+    else:
+        private = bool(pattern["file_per_process"])
+        parts = ["file-per-process"] if private else ["shared", str(pattern["layout"])]
+        if pattern["datasets"] != 1 or pattern["files"] != 1:
+            parts.append(f"{pattern['datasets']}ds{pattern['files']}f")
+        chunked = bool(pattern["chunk_bytes"])
+    if chunked:
+        parts.append("chunked")
+    if measurement.collective:
+        parts.append("collective")
+    return "-".join(parts)
+
+
+def key(measurement: Measurement, file_system: str) -> str:
+    """``benchmark/operation/file system/NxP/pattern/interface``; N nodes of P ranks (the largest number on one)."""
+    per_node = max(len(ranks) for ranks in measurement.hosts.values())
+    return "/".join(
+        (
+            measurement.benchmark,
+            measurement.operation,
+            file_system,
+            f"{measurement.nodes}x{per_node}",
+            pattern_label(measurement),
+            measurement.interface,
+        )
+    )
+
+
+def fingerprint(measurement: Measurement, volume: str) -> str:
+    """Eight hexadecimal digits of the configuration: the volume below the file system, sizes, layout, flush.
+
+    Two nights of one key with different fingerprints are not comparable. Software is not in it: it is what may regress.
+    """
+    configuration = {
+        "volume": volume,
+        "logical_bytes": measurement.logical_bytes,
+        "collective": measurement.collective,
+        "pattern": {
+            name: value
+            for name, value in measurement.pattern.items()
+            if name not in _NOT_CONFIGURATION
+        },
+    }
+    text = json.dumps(configuration, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

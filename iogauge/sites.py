@@ -1,0 +1,78 @@
+"""What a site offers: its file systems and the axes of the tests, from the ``extras`` of a ReFrame partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from iogauge.validation import Location, python_locator, validate
+
+FileSystemType = Literal["nfs", "beeond", "lustre", "gpfs", "local", "memory", "other"]
+
+#: Types as ``stat -f -c %T`` and ``df --output=fstype`` name them, for the guard in the job. ``other``: any is right.
+MOUNTED_AS: dict[str, tuple[str, ...]] = {
+    "nfs": ("nfs", "nfs4"),
+    "beeond": ("beegfs", "beegfs_nodev", "fuse.beegfs", "fuse.glusterfs"),
+    "lustre": ("lustre",),
+    "gpfs": ("gpfs",),
+    "local": ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay"),
+    "memory": ("tmpfs", "ramfs"),
+    "other": (),
+}
+
+Positive = Annotated[int, Field(gt=0, strict=True)]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class FileSystem(BaseModel):
+    """A file system under the name that the site gives it.
+
+    ``path`` is a shell expression, evaluated in the job. ``request`` are options for the scheduler, ``prepare`` commands
+    run in the case's own folder before anything is written (stripes), ``quota`` a command that prints what is left.
+    ``exclusive``: no two cases on it at once.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: FileSystemType
+    path: Text
+    request: tuple[Text, ...] = ()
+    prepare: tuple[Text, ...] = ()
+    quota: Text | None = None
+    exclusive: bool = True
+
+    @field_validator("path")
+    @classmethod
+    def _one_line(cls, path: str) -> str:
+        if "\n" in path or '"' in path or "`" in path or "$(" in path:
+            raise ValueError("a path with variables is allowed; quotes, commands and line breaks are not")
+        return path
+
+    @property
+    def mounted_as(self) -> tuple[str, ...]:
+        """The mount types that are right for it; empty: any."""
+        return MOUNTED_AS[self.type]
+
+
+class Site(BaseModel):
+    """The ``extras`` of a partition, as far as they concern iogauge; other extras are the site's own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    file_systems: dict[Text, FileSystem] = Field(min_length=1)
+    nodes: tuple[Positive, ...] = Field(min_length=1)
+    ranks_per_node: tuple[Positive, ...] = Field(min_length=1)
+    oversubscribe: bool = False
+
+
+def read_site(
+    extras: Mapping[str, Any], *, file: Path | None = None, prefix: Location = ()
+) -> Site:
+    """The checked site model of one partition.
+
+    Raises :class:`iogauge.errors.InputError` with the file, the line, the key and what is allowed.
+    """
+    return validate(Site, dict(extras), file=file, locate=python_locator(file), prefix=prefix)
