@@ -150,7 +150,7 @@ def load_site_bands(folder: Path, site: str) -> SiteBands:
     """
     path = folder / f"{site}.yaml"
     if not path.exists():
-        return SiteBands(schema_="iogauge.bands/1", site=site)
+        return SiteBands(schema="iogauge.bands/1", site=site)
     document, locate = _load(path)
     bands = validate(SiteBands, document, file=path, locate=locate)
     if bands.site != site:

@@ -250,20 +250,21 @@ def _ratios(
 def _verdict(
     m: Measurement, status: BandStatus, band: Band | None, ratios: Sequence[RatioRow]
 ) -> tuple[Verdict, str]:
-    low, high, inside = [], [], []
+    found: dict[str, list[str]] = {"below": [], "inside": [], "above": []}
     if band is not None:
-        text = (
+        found[band.place(m.best_observed_mib_s)].append(
             f"{m.best_observed_mib_s:.4g} MiB/s, band {band.lowest:.4g} to {band.highest:.4g} MiB/s"
         )
-        {"below": low, "above": high, "inside": inside}[band.place(m.best_observed_mib_s)].append(text)
     for row in ratios:
-        if row.limits is not None and row.place in ("below", "above", "inside"):
-            text = f"{row.label} {row.value:.2f}, band {row.limits.lowest:.2f} to {row.limits.highest:.2f}"
-            {"below": low, "above": high, "inside": inside}[row.place].append(text)
-    if low:
-        return "regressed", "; ".join(low)
-    if high:
-        return "improved", "; ".join(high)
+        if row.limits is not None and row.place in found:
+            found[row.place].append(
+                f"{row.label} {row.value:.2f}, band {row.limits.lowest:.2f} to {row.limits.highest:.2f}"
+            )
+    if found["below"]:
+        return "regressed", "; ".join(found["below"])
+    if found["above"]:
+        return "improved", "; ".join(found["above"])
+    inside = found["inside"]
     cached = f"read from the page cache ({m.cached_fraction:.0%})" if status == "cached" else ""
     if inside:
         return "pass", "; ".join(filter(None, (cached, *inside)))

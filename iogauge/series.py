@@ -8,15 +8,17 @@ from __future__ import annotations
 import hashlib
 import json
 
+from collections.abc import Mapping
+from typing import Any
+
 from iogauge.measurement import Measurement
 
 #: What a pattern's label tells, or what changes no byte of the I/O: not in the fingerprint.
 _NOT_CONFIGURATION = ("compute_seconds",)
 
 
-def pattern_label(measurement: Measurement) -> str:
+def label_of(pattern: Mapping[str, Any], collective: bool) -> str:
     """The I/O pattern in the field's words, such as ``CC-2d-partial`` or ``shared-interleaved-collective``."""
-    pattern = measurement.pattern
     if "locality" in pattern:
         parts = [str(pattern["locality"])]
         if pattern["dimensions"] != 1:
@@ -34,23 +36,39 @@ def pattern_label(measurement: Measurement) -> str:
         chunked = bool(pattern["chunk_bytes"])
     if chunked:
         parts.append("chunked")
-    if measurement.collective:
+    if collective:
         parts.append("collective")
     return "-".join(parts)
 
 
+def pattern_label(measurement: Measurement) -> str:
+    """The label of a measurement's pattern."""
+    return label_of(measurement.pattern, measurement.collective)
+
+
+def key_of(
+    benchmark: str,
+    operation: str,
+    file_system: str,
+    nodes: int,
+    ranks_per_node: int,
+    label: str,
+    interface: str,
+) -> str:
+    """``benchmark/operation/file system/NxP/pattern/interface``; N nodes of P ranks."""
+    return f"{benchmark}/{operation}/{file_system}/{nodes}x{ranks_per_node}/{label}/{interface}"
+
+
 def key(measurement: Measurement, file_system: str) -> str:
-    """``benchmark/operation/file system/NxP/pattern/interface``; N nodes of P ranks (the largest number on one)."""
-    per_node = max(len(ranks) for ranks in measurement.hosts.values())
-    return "/".join(
-        (
-            measurement.benchmark,
-            measurement.operation,
-            file_system,
-            f"{measurement.nodes}x{per_node}",
-            pattern_label(measurement),
-            measurement.interface,
-        )
+    """The key of a measurement; where hosts hold different numbers of ranks, P is the largest."""
+    return key_of(
+        measurement.benchmark,
+        measurement.operation,
+        file_system,
+        measurement.nodes,
+        max(len(ranks) for ranks in measurement.hosts.values()),
+        pattern_label(measurement),
+        measurement.interface,
     )
 
 

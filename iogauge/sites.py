@@ -23,6 +23,9 @@ MOUNTED_AS: dict[str, tuple[str, ...]] = {
     "other": (),
 }
 
+#: Extras that ReFrame itself adds to every partition.
+_ADDED_BY_REFRAME = {"scheduler", "launcher"}
+
 Positive = Annotated[int, Field(gt=0, strict=True)]
 Text = Annotated[str, Field(min_length=1)]
 
@@ -58,7 +61,7 @@ class FileSystem(BaseModel):
 
 
 class Site(BaseModel):
-    """The ``extras`` of a partition, as far as they concern iogauge; other extras are the site's own."""
+    """The ``extras`` of a partition. Nothing else may stand there, so that a misspelt key is found."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -75,4 +78,5 @@ def read_site(
 
     Raises :class:`iogauge.errors.InputError` with the file, the line, the key and what is allowed.
     """
-    return validate(Site, dict(extras), file=file, locate=python_locator(file), prefix=prefix)
+    written = {name: value for name, value in extras.items() if name not in _ADDED_BY_REFRAME}
+    return validate(Site, written, file=file, locate=python_locator(file), prefix=prefix)

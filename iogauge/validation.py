@@ -66,7 +66,8 @@ def python_locator(path: Path | None) -> Locate:
                         yield key.value, key.lineno, value
 
     def locate(location: Location) -> int | None:
-        line, node = None, tree
+        line: int | None = None
+        node: ast.AST | None = tree
         for part in location:
             found = None if node is None else next((e for e in entries(node) if e[0] == part), None)
             if found is not None:

@@ -1,0 +1,92 @@
+"""From records to performance variables: the judge's bands become ReFrame's references."""
+
+from pathlib import Path
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+import reframe.utility.typecheck as typ
+from reframe.core.builtins import run_after, run_before, variable
+
+from iogauge import series
+from iogauge.bands import load_portable_bands, load_site_bands
+from iogauge.judge import Judgement
+
+REFERENCE_VALUES = Path(__file__).resolve().parents[2] / "reference_values"
+
+
+class Bands(rfm.RegressionTestPlugin):
+    """Looks bands up by the stable key, and registers what the judge found.
+
+    Needs: ``kernel``, ``interface``, ``pattern_label()`` by setup; ``judged`` (:class:`Judgement` or None) after sanity.
+    Gives: ``band_key`` and ``band_status`` of the write (found or missing, for all operations) from setup on.
+    """
+
+    band_key = variable(str, value="", loggable=True)
+    band_status = variable(str, value="", loggable=True)
+    verdict = variable(str, value="", loggable=True)
+    judgement = variable(typ.Dict, value={}, loggable=True)
+
+    operations = ("write", "read")
+    judged = None
+
+    def site_bands(self):
+        return load_site_bands(REFERENCE_VALUES, self.current_system.name)
+
+    def portable_bands(self):
+        return load_portable_bands(REFERENCE_VALUES)
+
+    def series_key(self, operation: str) -> str:
+        return series.key_of(
+            self.kernel,
+            operation,
+            self.file_system,
+            self.nodes,
+            self.ranks_per_node,
+            self.pattern_label(),
+            self.interface,
+        )
+
+    @run_after("setup")
+    def look_up_bands(self):
+        found = [self.site_bands().find(self.series_key(o)) is not None for o in self.operations]
+        self.band_key = self.series_key(self.operations[0])
+        self.band_status = "found" if all(found) else "missing"
+
+    @run_before("performance")
+    def register(self):
+        """Rates and ratios with their references; only being slower makes ReFrame fail the test."""
+        if self.is_dry_run():
+            self._register_expected()
+        elif self.judged is not None:
+            self._register_judged(self.judged)
+
+    def _register_expected(self):
+        """What a run will report, so that ``--dry-run -S require_reference=1`` names every case without a band."""
+        references = {}
+        for operation in self.operations:
+            name = f"{operation}_observed"
+            self.perf_variables[name] = sn.make_performance_function(sn.defer(0), "MiB/s")
+            bands = self.site_bands().find(self.series_key(operation))
+            if bands is not None and bands.observed is not None:
+                band = bands.observed
+                references[name] = (band.reference, band.lower, None, "MiB/s")
+        if references:
+            self.reference = {self.current_partition.fullname: references}
+
+    def _register_judged(self, judgement: Judgement):
+        references = {}
+
+        def report(name, value, limits, unit):
+            self.perf_variables[name] = sn.make_performance_function(sn.defer(value), unit)
+            if limits is not None:
+                lower = limits.lowest / limits.reference - 1
+                references[name] = (limits.reference, lower, None, unit)
+
+        for row in judgement.main_rows:
+            report(f"{row.operation}_observed", row.observed_mib_s, row.limits, "MiB/s")
+            report(f"{row.operation}_raw", row.raw_mib_s, None, "MiB/s")
+            for ratio in row.ratios:
+                limits = None if ratio.place == "cached differently" else ratio.limits
+                report(f"{row.operation}_{ratio.name}", ratio.value, limits, "1")
+        if references:
+            self.reference = {self.current_partition.fullname: references}

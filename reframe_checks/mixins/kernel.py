@@ -1,0 +1,141 @@
+"""The project's kernels: built once an environment, run in the case's own folder, believed only when their records hold."""
+
+import re
+from pathlib import Path
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+import reframe.utility.typecheck as typ
+from reframe.core.builtins import fixture, run_before, sanity_function, variable
+
+from iogauge import __version__, series
+from iogauge.adapters.kernel import read_records
+from iogauge.errors import Refusal
+from iogauge.judge import Expectation, invalid, judge
+
+from .axes import Axes
+from .bands import Bands
+from .file_system import CASE_FOLDER, OwnFolder
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+class KernelBuild(rfm.CompileOnlyRegressionTest):
+    """Builds all kernels with CMake and the environment's MPI compiler wrapper."""
+
+    descr = "I/O kernels"
+    sourcesdir = str(CHECKOUT / "kernels")
+    build_system = "CMake"
+
+    @run_before("compile")
+    def configure(self):
+        self.build_system.builddir = "build"
+        self.build_system.config_opts = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
+        self.build_system.max_concurrency = 4
+
+    @sanity_function
+    def kernels_are_there(self):
+        return sn.all(
+            sn.assert_true(self.path(name).is_file(), f"the build made no {name}")
+            for name in ("particles", "segments")
+        )
+
+    def path(self, kernel: str) -> Path:
+        return Path(self.stagedir) / "build" / kernel
+
+
+class KernelCheck(Axes, OwnFolder, Bands, rfm.RunOnlyRegressionTest):
+    """A kernel with one pattern: written and read in one job, its baselines beside it, repeat by repeat.
+
+    A check gives ``kernel``, ``pattern_options()`` (the kernel's options), ``pattern()`` (the record's names for them),
+    ``baselines()`` and ``bytes_written()``, all as functions of its parameters and variables, valid from setup on.
+    """
+
+    kernel = ""
+    interface = "hdf5"
+    collective = False
+
+    build = fixture(KernelBuild, scope="environment")
+    valid_prog_environs = ["*"]
+    sourcesdir = str(CHECKOUT / "reframe_checks" / "src")
+    time_limit = "3m"
+
+    repeats = variable(int, value=5, loggable=True)
+    warmup = variable(int, value=1)
+    suite_version = variable(str, value=__version__, loggable=True)
+    measurements = variable(typ.List[typ.Dict], value=[], loggable=True)
+
+    records_file = "records.jsonl"
+
+    def baselines(self) -> list[str]:
+        return ["interface=mpiio", "interface=posix"]
+
+    def pattern_label(self) -> str:
+        return series.label_of(self.pattern(), self.collective)
+
+    @run_before("run")
+    def set_command(self):
+        self.executable = str(self.build.path(self.kernel))
+        options = {
+            "interface": self.interface,
+            "collective": "yes" if self.collective else "no",
+            "repeats": self.repeats,
+            "warmup": self.warmup,
+            "json": self.records_file,
+            **self.pattern_options(),
+        }
+        self.executable_opts = [
+            f'--dir "{CASE_FOLDER}"',
+            *(f"--{name} {value}" for name, value in options.items()),
+            *(f"--baseline {changes}" for changes in self.baselines()),
+        ]
+        self.postrun_cmds = ["echo $? > exit_code.txt", *self.postrun_cmds]
+        self.keep_files += [self.records_file, "exit_code.txt"]
+
+    @sanity_function
+    def is_true(self):
+        """Judge the records; an invalid case fails here, before any rate is registered as performance."""
+        stage = Path(self.stagedir)
+        site = self.site
+        try:
+            problem = self._failure(stage)
+            if problem:
+                raise Refusal(problem)
+            measurements = read_records(stage / self.records_file)
+            self.measurements = [m.model_dump(mode="json", by_alias=True) for m in measurements]
+            judgement = judge(
+                measurements,
+                Expectation(
+                    file_system=self.file_system,
+                    type=site.file_systems[self.file_system].type,
+                    nodes=self.nodes,
+                    ranks_per_node=self.ranks_per_node,
+                    oversubscribe=site.oversubscribe,
+                    volume=self.volume(),
+                ),
+                self.site_bands(),
+                self.portable_bands(),
+            )
+        except Refusal as refusal:
+            judgement = invalid([str(refusal)])
+        self.judgement = judgement.model_dump(mode="json")
+        self.verdict = judgement.verdict
+        if judgement.rows:
+            self.band_status = ", ".join(
+                dict.fromkeys(row.band_status for row in judgement.main_rows)
+            )
+        valid = judgement.verdict != "invalid"
+        self.judged = judgement if valid else None
+        return sn.assert_true(valid, f"invalid: {'; '.join(judgement.reasons)}")
+
+    def _failure(self, stage: Path) -> str:
+        """Why the job did not end as it should, in the guard's, the kernel's or the shell's words; empty when it did."""
+        code = stage / "exit_code.txt"
+        text = code.read_text(encoding="utf-8").strip() if code.exists() else ""
+        if text == "0":
+            return ""
+        errors = (stage / str(self.stderr)).read_text(encoding="utf-8", errors="replace")
+        said = re.findall(rf"^(?:iogauge: guard|{self.kernel}: error): (.*)$", errors, re.MULTILINE)
+        ended = f"the kernel ended with exit code {text}" if text else "the job ended before the kernel did"
+        last = [line for line in errors.splitlines() if line.strip(" -")][-3:]
+        return f"{ended}: {said[0] if said else ' / '.join(last) or 'nothing on stderr'}"

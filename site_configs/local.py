@@ -1,0 +1,53 @@
+"""The embedded default site: this machine, ReFrame's local scheduler and mpirun. No Slurm, no Spack, no root."""
+
+import os
+from pathlib import Path
+
+import common  # ReFrame finds it beside this file
+
+# The disk is whatever IOGAUGE_SCRATCH, else the checkout, lies on.
+scratch = Path(os.environ.get("IOGAUGE_SCRATCH") or common.HOME / "scratch")
+if "IOGAUGE_SCRATCH" not in os.environ:
+    scratch.mkdir(parents=True, exist_ok=True)
+
+# Open MPI refuses to start as root, and copies between ranks by a call that containers forbid, unless told.
+# Other MPI libraries ignore these.
+open_mpi = [["OMPI_MCA_btl_vader_single_copy_mechanism", "none"]]
+if os.geteuid() == 0:
+    open_mpi += [["OMPI_ALLOW_RUN_AS_ROOT", "1"], ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"]]
+
+cores = len(os.sched_getaffinity(0))
+
+site_configuration = {
+    "systems": [
+        {
+            "name": "local",
+            "descr": "this machine",
+            "hostnames": [".*"],
+            "modules_system": "nomod",
+            "partitions": [
+                {
+                    "name": "default",
+                    "scheduler": "local",
+                    "launcher": "mpirun",
+                    "environs": ["default"],
+                    "max_jobs": 1,
+                    "env_vars": open_mpi,
+                    "extras": {
+                        "file_systems": {
+                            "disk": {"type": "other", "path": str(scratch)},
+                            "memory": {"type": "memory", "path": "/dev/shm"},
+                        },
+                        "nodes": [1],
+                        "ranks_per_node": [ranks for ranks in (1, 2) if ranks <= cores],
+                    },
+                }
+            ],
+        }
+    ],
+    "environments": [
+        {"name": "default", "cc": "mpicc", "cxx": "", "ftn": "", "target_systems": ["local"]}
+    ],
+    "general": common.GENERAL,
+    "logging": common.LOGGING,
+}
