@@ -1,0 +1,155 @@
+"""The command ``iogauge``. Exit codes: 0 nothing is slower, 1 something regressed or is invalid, 2 could not measure."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from iogauge import __version__, nightly, terminal
+from iogauge.case_folders import remove_left_over
+from iogauge.errors import InputError
+from iogauge.night import Night
+from iogauge.report import write_report
+
+
+def _answers(command: Callable[..., int | None]) -> Callable[..., None]:
+    """Turn what a person did wrong into one line and exit code 2."""
+
+    @functools.wraps(command)
+    def answered(*args: Any, **kwargs: Any) -> None:
+        try:
+            code = command(*args, **kwargs)
+        except InputError as error:
+            click.echo(f"iogauge: error: {error}", err=True)
+            code = 2
+        except OSError as error:
+            click.echo(f"iogauge: error: {error.filename or ''}: {error.strerror or error}", err=True)
+            code = 2
+        raise SystemExit(code or 0)
+
+    return answered
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=180)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="iogauge")
+def main() -> None:
+    """I/O regression tests for HPC sites.
+
+    Example: iogauge nightly --site local
+    """
+
+
+@main.command("nightly")
+@click.option("--site", default="local", show_default=True, help="site_configs/SITE.py and reference_values/SITE.yaml")
+@click.option("--suite", default="nightly", show_default=True, help="cases with this ReFrame tag")
+@click.option("--set", "settings", multiple=True, metavar="VAR=VALUE", help="ReFrame's -S: a check's variable")
+@click.option("--name", "names", multiple=True, metavar="REGEX", help="ReFrame's -n: only cases so named")
+@click.option("--verbose", is_flag=True, help="show what ReFrame prints")
+@_answers
+def nightly_command(
+    site: str, suite: str, settings: tuple[str, ...], names: tuple[str, ...], verbose: bool
+) -> int:
+    """Run a suite, judge it, and write the report.
+
+    \b
+    Examples:
+      iogauge nightly
+      iogauge nightly --set repeats=3 --name 'ParticlesCheck.*memory'
+
+    Exit codes: 0 nothing is slower (or there is no reference yet); 1 something regressed or is invalid; 2 it could not be
+    measured, or was stopped.
+    """
+    console = _console()
+    options = [word for setting in settings for word in ("-S", setting)]
+    options += [word for name in names for word in ("-n", name)]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(f"{site}, {suite}", total=None)
+        progress = nightly.Progress(
+            tell=lambda done, of: bar.update(task, completed=done, total=of),
+            log=console.print if verbose else lambda line: None,
+        )
+        night, folder = nightly.run_night(site, suite, options=options, progress=progress)
+    page = write_report(night, folder / "index.html")
+    terminal.print_night(console, night)
+    console.print(f"report  {page}", soft_wrap=True)
+    return night.exit_code
+
+
+def _night_folder(name: str) -> Path:
+    runs = nightly.home() / "runs"
+    if name == "latest":
+        nights = sorted(runs.glob("*/night.json"))
+        if not nights:
+            raise InputError("no night yet; start one with scripts/nightly", file=runs)
+        return nights[-1].parent
+    folder = Path(name) if Path(name).is_dir() else runs / name
+    if not (folder / "night.json").exists():
+        raise InputError("no such night; a folder with night.json, its name, or 'latest' is expected", file=folder)
+    return folder
+
+
+@main.command("show")
+@click.argument("night", default="latest")
+@click.argument("key", default="")
+@_answers
+def show_command(night: str, key: str) -> None:
+    """Show a night's table, or with KEY (a part of a series' key is enough) the evidence of its verdicts.
+
+    Example: iogauge show latest particles/write/disk
+    """
+    console = _console()
+    found = Night.load(_night_folder(night) / "night.json")
+    if not key:
+        terminal.print_night(console, found)
+    elif not terminal.print_evidence(console, found, key):
+        raise InputError(f"no series of this night has {key!r} in its key", key="KEY")
+
+
+@main.command("report")
+@click.argument("night", default="latest")
+@_answers
+def report_command(night: str) -> None:
+    """Write a night's HTML page again.
+
+    Example: iogauge report latest
+    """
+    folder = _night_folder(night)
+    click.echo(write_report(Night.load(folder / "night.json"), folder / "index.html"))
+
+
+@main.command("clean")
+@click.argument("run_folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@_answers
+def clean_command(run_folder: Path) -> None:
+    """Remove case folders that killed jobs below RUN_FOLDER left on file systems: those marked as such, no others.
+
+    Example: iogauge clean .iogauge/runs
+    """
+    removed = remove_left_over(run_folder)
+    click.echo("\n".join(f"removed {name}" for name in removed) or "nothing was left over")
+
+
+@main.command("check-config")
+@click.option("--site", default="local", show_default=True)
+@_answers
+def check_config_command(site: str) -> None:
+    """Check a site's configuration and all bands, and say what was found. Nothing is run.
+
+    Example: iogauge check-config --site local
+    """
+    for partition, model in nightly.check_configuration(site).items():
+        systems = ", ".join(f"{name} ({fs.type})" for name, fs in model.file_systems.items())
+        click.echo(f"{partition}: {systems}; nodes {model.nodes}; ranks per node {model.ranks_per_node}")

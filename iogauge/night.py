@@ -1,0 +1,186 @@
+"""The record of one night: what ReFrame's run report says, judged, with the machine it ran on."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from iogauge.errors import InputError
+from iogauge.judge import VERDICTS, Judgement, Row, Verdict, invalid
+from iogauge.machine import Machine
+from iogauge.measurement import Software
+
+#: Nights that a series needs before a site band can be fitted to it (docs/reading-a-verdict.md).
+NIGHTS_FOR_A_REFERENCE = 14
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Case(_Record):
+    """One ReFrame test case."""
+
+    name: str
+    file_system: str
+    nodes: int
+    ranks_per_node: int
+    judgement: Judgement
+    seconds: float | None
+    stage: str
+
+
+class Night(_Record):
+    """One run of a suite. ``complete`` is false when it was stopped; ``cause`` then says by what."""
+
+    schema_: Literal["iogauge.night/1"] = Field(default="iogauge.night/1", alias="schema")
+    site: str
+    suite: str
+    started: datetime
+    finished: datetime
+    complete: bool
+    cause: str = ""
+    build_failure: str = ""
+    selected: int
+    machine: Machine
+    software: Software | None
+    cases: tuple[Case, ...]
+    removed_folders: tuple[str, ...] = ()
+    earlier_nights: dict[str, int] = {}
+
+    @property
+    def rows(self) -> Iterator[tuple[Case, Row]]:
+        """Every series measured, with its case; baselines left out."""
+        for case in self.cases:
+            for row in case.judgement.main_rows:
+                yield case, row
+
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """Series by verdict, worst first; an invalid case without rows counts once."""
+        found: Counter[Verdict] = Counter(row.verdict for _, row in self.rows)
+        found["invalid"] += sum(not case.judgement.rows for case in self.cases)
+        return {verdict: found[verdict] for verdict in VERDICTS}
+
+    @property
+    def exit_code(self) -> int:
+        """0: nothing is slower; 1: something regressed or is invalid; 2: nothing, or not all, could be measured."""
+        if self.build_failure or not self.complete or not self.cases:
+            return 2
+        return 1 if self.counts["regressed"] or self.counts["invalid"] else 0
+
+    def nights_of(self, key: str) -> int:
+        """Nights on which the series was measured, this one included."""
+        return self.earlier_nights.get(key, 0) + 1
+
+    def save(self, path: Path) -> None:
+        """Write the record whole or not at all."""
+        write_whole(path, self.model_dump_json(by_alias=True, indent=1))
+
+    @classmethod
+    def load(cls, path: Path) -> Night:
+        """Read a record. Raises :class:`InputError` for what is not one."""
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", file=path) from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(map(str, first["loc"])) or None
+            raise InputError(f"no record of a night: {first['msg']}", file=path, key=key) from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write ``text`` to ``path`` by way of a temporary file beside it, so that no reader ever sees a part."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+class RunReport(_Record):
+    """What concerns us of ReFrame's JSON run report."""
+
+    selected: int
+    cases: tuple[Case, ...]
+    software: Software | None
+    build_failure: str
+
+
+def read_run_report(path: Path) -> RunReport:
+    """Read ReFrame's run report. Raises :class:`InputError` when it is missing, truncated or something else."""
+    try:
+        report = json.loads(path.read_bytes())
+        entries = [entry for run in report["runs"] for entry in run["testcases"]]
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"no run report of ReFrame: {error!r}", file=path) from error
+    tests = [entry for entry in entries if not entry["fixture"]]
+    builds = [entry for entry in entries if entry["fixture"] and entry["result"] not in ("pass", "skip")]
+    cases = [_case(entry) for entry in tests if entry["result"] not in ("skip", "abort")]
+    return RunReport(
+        selected=len(tests),
+        cases=tuple(case for case in cases if case is not None),
+        software=_software(tests),
+        build_failure=" / ".join(filter(None, map(_build_failure, builds))),
+    )
+
+
+def _software(entries: Iterable[dict[str, Any]]) -> Software | None:
+    for entry in entries:
+        for record in entry.get("measurements") or ():
+            return Software.model_validate(record["software"])
+    return None
+
+
+def _case(entry: dict[str, Any]) -> Case | None:
+    if entry["result"] != "pass" and entry["fail_phase"] == "startup":
+        return None  # never began: its build failed, or the run was stopped before it
+    judgement = (
+        Judgement.model_validate(entry["judgement"]) if entry.get("judgement") else invalid([_failure(entry)])
+    )
+    return Case(
+        name=entry["display_name"],
+        file_system=entry["file_system"],
+        nodes=entry["nodes"],
+        ranks_per_node=entry["ranks_per_node"],
+        judgement=judgement,
+        seconds=entry["time_run"],
+        stage=entry.get("outputdir") or entry["stagedir"],
+    )
+
+
+def _failure(entry: dict[str, Any]) -> str:
+    reason = " ".join(str(entry["fail_reason"] or "no reason given").split())
+    said = _last_lines(Path(entry["stagedir"]) / str(entry.get("job_stderr") or "none"))
+    return f"ended in ReFrame's {entry['fail_phase']} phase: {reason}" + (f" ({said})" if said else "")
+
+
+def _build_failure(entry: dict[str, Any]) -> str:
+    if entry["result"] == "abort":
+        return ""
+    reason = " ".join(str(entry["fail_reason"] or "").split())
+    said = _last_lines(Path(entry["stagedir"]) / str(entry.get("build_stderr") or "none"), 5)
+    return f"the kernels could not be built: {reason}" + (f" ({said})" if said else "")
+
+
+def _last_lines(path: Path, count: int = 3) -> str:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return " / ".join([line.strip() for line in lines if line.strip(" -=")][-count:])

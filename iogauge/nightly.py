@@ -1,0 +1,269 @@
+"""The main job: run a suite with ReFrame, and make a judged night of what it reports, whatever ends it."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import psutil
+from filelock import FileLock, Timeout
+
+from iogauge import machine
+from iogauge.bands import load_portable_bands, load_site_bands
+from iogauge.case_folders import remove_left_over
+from iogauge.errors import InputError
+from iogauge.night import Night, read_run_report
+from iogauge.sites import Site, read_site
+
+#: ReFrame has this long to stop its jobs after an interrupt (its own grace period for a job is 2 s).
+STOP_SECONDS = 30
+
+#: Nights that are looked through for "k of 14 nights".
+NIGHTS_LOOKED_AT = 60
+
+_FINISHED = re.compile(r"\b(?:OK|FAIL|SKIP|XFAIL|XPASS)\b.*\(\s*(\d+)/(\d+)\)")
+
+
+def checkout() -> Path:
+    """The folder with reframe_checks and site_configs: this package's own, else the current one."""
+    for folder in (Path(__file__).resolve().parents[1], Path.cwd()):
+        if (folder / "reframe_checks").is_dir() and (folder / "site_configs").is_dir():
+            return folder
+    raise InputError("no folder reframe_checks here; start iogauge in a checkout of the project")
+
+
+def home() -> Path:
+    """Where nights are kept: ``IOGAUGE_HOME``, else ``.iogauge`` in the checkout."""
+    return Path(os.environ.get("IOGAUGE_HOME") or checkout() / ".iogauge")
+
+
+def read_site_configuration(name: str) -> dict[str, Site]:
+    """Partition to checked site model of ``site_configs/<name>.py``. Raises :class:`InputError`."""
+    path = checkout() / "site_configs" / f"{name}.py"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in path.parent.glob("*.py") if p.stem != "common"))
+        raise InputError(f"no site configuration for {name!r}; there are: {known}", file=path)
+    sys.path.insert(0, str(path.parent))
+    try:
+        configuration: dict[str, Any] = runpy.run_path(str(path))["site_configuration"]
+        partitions = [(p["name"], p.get("extras", {})) for s in configuration["systems"] for p in s["partitions"]]
+    except Exception as error:
+        where = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = where[-1] if where else getattr(error, "lineno", None)
+        raise InputError(f"{type(error).__name__}: {error}", file=path, line=line) from error
+    finally:
+        sys.path.remove(str(path.parent))
+    sites = {name: read_site(extras, file=path) for name, extras in partitions if extras}
+    if not sites:
+        raise InputError("no partition has extras with file_systems, nodes and ranks_per_node", file=path)
+    return sites
+
+
+def check_configuration(site: str) -> dict[str, Site]:
+    """Everything that people write, checked before anything runs. Raises :class:`InputError`."""
+    sites = read_site_configuration(site)
+    load_site_bands(checkout() / "reference_values", site)
+    load_portable_bands(checkout() / "reference_values")
+    return sites
+
+
+@dataclass
+class Progress:
+    """What is told of a run while it goes on: ``tell(done, of)`` after every case."""
+
+    tell: Callable[[int, int], None] = lambda done, of: None
+    log: Callable[[str], None] = lambda line: None
+
+
+@dataclass
+class _Stop:
+    """Set by SIGINT and SIGTERM."""
+
+    signal: int | None = None
+    previous: dict[int, Any] = field(default_factory=dict)
+
+    def __enter__(self) -> _Stop:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self.previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        for number, handler in self.previous.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.signal = number
+
+
+def run_night(
+    site: str, suite: str, *, options: Sequence[str] = (), progress: Progress | None = None
+) -> tuple[Night, Path]:
+    """Run ``suite`` on ``site``; returns the night and its folder.
+
+    Raises :class:`InputError` when the configuration is wrong, the suite is empty, another night runs, or ReFrame did not
+    get as far as a report. Interrupted by SIGINT or SIGTERM, it returns what was measured, marked incomplete.
+    """
+    sites = check_configuration(site)
+    runs = home() / "runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(runs / "lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise InputError("another night is running here; two at once would measure each other", file=runs) from None
+    with lock:
+        return _run_locked(site, sites, suite, options, runs, progress or Progress())
+
+
+def _run_locked(
+    site: str, sites: dict[str, Site], suite: str, options: Sequence[str], runs: Path, progress: Progress
+) -> tuple[Night, Path]:
+    removed = [name for folder in _folders(runs) if not (folder / "night.json").exists() for name in _sweep(folder)]
+    earlier = _earlier_nights(runs)
+    started = datetime.now(timezone.utc)
+    folder = runs / started.strftime("%Y%m%dT%H%M%SZ")
+    folder.mkdir()
+    meter = machine.LoadMeter()
+    with _Stop() as stop:
+        cause = _run_reframe(site, suite, options, folder, progress, stop)
+        _end_stragglers(folder)
+        removed += _sweep(folder)
+    report_path = folder / "reframe.json"
+    if not report_path.exists() and not cause:
+        raise InputError(_why_no_report(folder, suite), file=folder / "reframe.log")
+    report = read_run_report(report_path) if report_path.exists() else None
+    cases = report.cases if report else ()
+    paths = {name: _expanded(fs.path) for s in sites.values() for name, fs in s.file_systems.items()}
+    night = Night(
+        site=site,
+        suite=suite,
+        started=started,
+        finished=datetime.now(timezone.utc),
+        complete=not cause,
+        cause=cause,
+        build_failure=report.build_failure if report else "",
+        selected=report.selected if report else 0,
+        machine=machine.look({n: p for n, p in paths.items() if p is not None}, meter.read()),
+        software=report.software if report else None,
+        cases=cases,
+        removed_folders=tuple(removed),
+        earlier_nights={row.key: earlier[row.key] for case in cases for row in case.judgement.rows},
+    )
+    night.save(folder / "night.json")
+    return night, folder
+
+
+def _folders(runs: Path) -> list[Path]:
+    return sorted(folder for folder in runs.iterdir() if folder.is_dir())
+
+
+def _earlier_nights(runs: Path) -> Counter[str]:
+    """On how many of the last nights each series was measured."""
+    found: Counter[str] = Counter()
+    for folder in _folders(runs)[-NIGHTS_LOOKED_AT:]:
+        path = folder / "night.json"
+        if path.exists():
+            with suppress(InputError):
+                found.update(row.key for case in Night.load(path).cases for row in case.judgement.rows)
+    return found
+
+
+def _expanded(path: str) -> Path | None:
+    text = os.path.expandvars(path)
+    return None if "$" in text else Path(text)
+
+
+def _sweep(folder: Path) -> list[str]:
+    return remove_left_over(folder)
+
+
+def _run_reframe(
+    site: str, suite: str, options: Sequence[str], folder: Path, progress: Progress, stop: _Stop
+) -> str:
+    """Run it to its end; returns what stopped it early, or nothing."""
+    root = checkout()
+    command = [
+        str(Path(sys.executable).parent / "reframe"),
+        *("-C", str(root / "site_configs" / f"{site}.py"), "-c", str(root / "reframe_checks")),
+        *("-r", "-t", f"^{re.escape(suite)}$", "--nocolor"),
+        *("--prefix", str(folder / "reframe"), "--report-file", str(folder / "reframe.json")),
+        *options,
+    ]
+    environment = {**os.environ, "RFM_PERFLOG_DIR": str(folder / "perflogs"), "PYTHONUNBUFFERED": "1"}
+    log = folder / "output.txt"
+    with log.open("w", encoding="utf-8") as out:
+        # A session of its own: Ctrl-C reaches this program alone, which passes it on in order.
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        asked_at = None
+        with log.open(encoding="utf-8", errors="replace") as lines:
+            while True:
+                ended = process.poll() is not None
+                for line in lines:
+                    _tell(line, progress)
+                if ended:
+                    break
+                if stop.signal is not None and asked_at is None:
+                    asked_at = time.monotonic()
+                    process.send_signal(signal.SIGINT)
+                if asked_at is not None and time.monotonic() - asked_at > STOP_SECONDS:
+                    os.killpg(process.pid, signal.SIGKILL)
+                time.sleep(0.1)
+    return "" if stop.signal is None else f"stopped by {signal.Signals(stop.signal).name}"
+
+
+def _tell(line: str, progress: Progress) -> None:
+    progress.log(line.rstrip("\n"))
+    match = _FINISHED.search(line)
+    if match:
+        progress.tell(int(match[1]), int(match[2]))
+
+
+def _end_stragglers(folder: Path) -> None:
+    """End processes that still work in a stage folder of this night: ranks of a job whose script was killed."""
+    mine = [p for p in psutil.process_iter() if p.pid != os.getpid() and _works_in(p, folder)]
+    for process in mine:
+        with suppress(psutil.Error):
+            process.terminate()
+    _, alive = psutil.wait_procs(mine, timeout=3)
+    for process in alive:
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(alive, timeout=3)
+
+
+def _works_in(process: psutil.Process, folder: Path) -> bool:
+    try:
+        return folder in Path(process.cwd()).parents
+    except (psutil.Error, OSError):
+        return False
+
+
+def _why_no_report(folder: Path, suite: str) -> str:
+    text = (folder / "output.txt").read_text(encoding="utf-8", errors="replace")
+    if re.search(r"Ran 0/0|Found 0 check|Running 0 check", text):
+        skipped = re.findall(r"WARNING: (skipping test file .*)", text)
+        return f"suite {suite!r} selects no case" + (f": {skipped[0]}" if skipped else "; there are: nightly, full")
+    lines = [line for line in text.splitlines() if line.strip()]
+    return "ReFrame ended without a report: " + " / ".join(lines[-5:])

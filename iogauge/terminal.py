@@ -1,0 +1,155 @@
+"""A night as a table and as sentences, for people at a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from iogauge.judge import Judgement, RatioRow, Row
+from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night
+
+#: Symbol and colour of a verdict; the word always stands beside them.
+STYLES = {
+    "invalid": ("!", "bold magenta"),
+    "regressed": ("▼", "bold red"),
+    "improved": ("▲", "cyan"),
+    "no reference": ("·", "dim"),
+    "pass": ("✓", "green"),
+}
+
+BANDS = {
+    "found": "site",
+    "missing": "none",
+    "cached": "not for cached reads",
+    "other configuration": "of another configuration",
+}
+
+
+def rate(value: float) -> str:
+    """MiB/s with as many digits as can be read."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def percent(fraction: float | None) -> str:
+    """A fraction as a percentage; ``-`` where there is none."""
+    return "-" if fraction is None else f"{fraction:.0%}"
+
+
+def to_raw(row: Row) -> str:
+    """HDF5 to MPI-IO and to POSIX."""
+    found = {ratio.name: ratio.value for ratio in row.ratios}
+    return " / ".join(f"{found[name]:.2f}" for name in ("to_mpiio", "to_posix") if name in found) or "-"
+
+
+def limits_of(ratio: RatioRow) -> str:
+    """``0.80 to 1.10`` or ``no band``."""
+    if ratio.limits is None:
+        return "no band"
+    return f"{ratio.limits.lowest:.2f} to {ratio.limits.highest:.2f}"
+
+
+def verdict_text(night: Night, row: Row) -> str:
+    """The verdict with what qualifies it: a pass on ratios alone is said to be one."""
+    nights = f"{night.nights_of(row.key)} of {NIGHTS_FOR_A_REFERENCE} nights"
+    if row.verdict == "no reference":
+        return f"no reference ({row.reason or nights})"
+    if row.verdict == "pass" and row.band_status != "found":
+        return f"pass (ratios only, {nights})"
+    return row.verdict
+
+
+def headline(night: Night) -> str:
+    """What, where, with which software."""
+    software = night.software
+    words = [f"iogauge {software.suite if software else ''}".strip(), f"site {night.site}", f"suite {night.suite}"]
+    words.append(f"{len(night.cases)} of {night.selected} cases")
+    if software:
+        words += [f"HDF5 {software.hdf5}", software.mpi, f"kernels {software.kernels}"]
+    return " · ".join(words)
+
+
+def counts_line(night: Night) -> str:
+    """``1 invalid, 0 regressed, ...`` and how many rest on ratios alone."""
+    without = sum(row.band_status != "found" for _, row in night.rows)
+    words = {"pass": "passed", "no reference": "without any reference"}
+    parts = [f"{number} {words.get(verdict, verdict)}" for verdict, number in night.counts.items()]
+    return ", ".join(parts) + f"; {without} series have no site band yet"
+
+
+def print_night(console: Console, night: Night) -> None:
+    """The table, the reasons of all that is not well, and the counts."""
+    console.print(headline(night))
+    if not night.complete:
+        console.print(f"[bold magenta]INCOMPLETE: {escape(night.cause)}; what was measured until then is kept[/]")
+    if night.build_failure:
+        console.print(f"[bold magenta]{escape(night.build_failure)}[/]")
+    for folder in night.removed_folders:
+        console.print(f"removed what a killed job had left: {escape(folder)}")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("file system", "case", "ranks", "observed MiB/s (repeats)", "to MPI-IO / POSIX"):
+        table.add_column(title, no_wrap=title != "case")
+    for title in ("cached", "verified", "placement", "band", "verdict"):
+        table.add_column(title)
+    for case, row in night.rows:
+        table.add_row(*_cells(night, case, row))
+    for case in night.cases:
+        if not case.judgement.rows:
+            table.add_row(case.file_system, escape(case.name.partition(" ")[0]), _ranks(case), "-", "-", "-", "-",
+                          case.judgement.placement or "-", "-", _styled("invalid", "INVALID"))  # fmt: skip
+    console.print(table)
+    for case in night.cases:
+        _print_reasons(console, case.name, case.judgement)
+    console.print(counts_line(night))
+
+
+def _ranks(case: Case) -> str:
+    return f"{case.nodes}x{case.ranks_per_node}"
+
+
+def _styled(verdict: str, text: str) -> str:
+    symbol, style = STYLES[verdict]
+    return f"[{style}]{symbol} {escape(text)}[/]"
+
+
+def _cells(night: Night, case: Case, row: Row) -> tuple[str, ...]:
+    repeats = " ".join(rate(value) for value in row.observed_repeats_mib_s)
+    return (
+        case.file_system,
+        f"{row.benchmark} {row.operation} {row.label}",
+        _ranks(case),
+        f"{rate(row.observed_mib_s):>6}  ({repeats})",
+        to_raw(row),
+        percent(row.cached_fraction),
+        "all" if row.verified else "NO",
+        case.judgement.placement,
+        BANDS[row.band_status],
+        _styled(row.verdict, verdict_text(night, row)),
+    )
+
+
+def _print_reasons(console: Console, name: str, judgement: Judgement) -> None:
+    if judgement.verdict in ("invalid", "regressed", "improved"):
+        console.print(f"{_styled(judgement.verdict, judgement.verdict)}  {escape(name)}")
+        for row in judgement.main_rows:
+            if row.verdict in ("regressed", "improved"):
+                console.print(f"    {row.key}: {escape(row.reason)}")
+        for reason in judgement.reasons if not judgement.rows else ():
+            console.print(f"    {escape(reason)}")
+
+
+def print_evidence(console: Console, night: Night, key: str) -> bool:
+    """The long form of every series with ``key`` in its key; False when there is none."""
+    found = [(case, row) for case, row in night.rows if key in row.key]
+    for case, row in found:
+        console.print(f"[bold]{row.key}[/]  (configuration {row.fingerprint})")
+        console.print(f"  verdict     {_styled(row.verdict, verdict_text(night, row))}  {escape(row.reason)}")
+        console.print(f"  observed    {' '.join(map(rate, row.observed_repeats_mib_s))} MiB/s, open to close with flush")
+        console.print(f"  raw         {' '.join(map(rate, row.raw_repeats_mib_s))} MiB/s, transfers only")
+        for ratio in row.ratios:
+            pairs = " ".join(f"{pair:.2f}" for pair in ratio.pairs)
+            console.print(f"  {ratio.label}  {ratio.value:.2f} (pairs {pairs}); band {limits_of(ratio)}: {ratio.place}")
+        console.print(f"  placement   {escape(case.judgement.placement)}")
+        console.print(f"  cached      {percent(row.cached_fraction)} of the pages read were in memory")
+        console.print(f"  evidence    {escape(case.stage)}", soft_wrap=True)
+    return bool(found)
