@@ -58,9 +58,7 @@ def main() -> None:
 @click.option("--name", "names", multiple=True, metavar="REGEX", help="ReFrame's -n: only cases so named")
 @click.option("--verbose", is_flag=True, help="show what ReFrame prints")
 @_answers
-def nightly_command(
-    site: str, suite: str, settings: tuple[str, ...], names: tuple[str, ...], verbose: bool
-) -> int:
+def nightly_command(site: str, suite: str, settings: tuple[str, ...], names: tuple[str, ...], verbose: bool) -> int:
     """Run a suite, judge it, and write the report.
 
     \b

@@ -124,9 +124,7 @@ def judge(
         oversubscribe=expectation.oversubscribe,
     )
     wrong += [
-        f"{m.operation} through {m.interface}: not all of the data was verified"
-        for m in measurements
-        if not m.verified
+        f"{m.operation} through {m.interface}: not all of the data was verified" for m in measurements if not m.verified
     ]
     where = placement.summary(measurements[0])
     if wrong:
@@ -201,9 +199,7 @@ def _limits(band: Band) -> Limits:
     return Limits(reference=band.reference, lowest=band.lowest, highest=band.highest)
 
 
-def _site_band(
-    key: str, fingerprint: str, cached: bool, site_bands: SiteBands
-) -> tuple[BandStatus, Band | None]:
+def _site_band(key: str, fingerprint: str, cached: bool, site_bands: SiteBands) -> tuple[BandStatus, Band | None]:
     if cached:
         return "cached", None
     bands = site_bands.find(key)
@@ -237,19 +233,13 @@ def _ratios(
                 spread=result.spread,
                 pairs=result.pairs,
                 limits=None if band is None else _limits(band),
-                place="cached differently"
-                if not alike
-                else "no band"
-                if band is None
-                else band.place(result.value),
+                place="cached differently" if not alike else "no band" if band is None else band.place(result.value),
             )
         )
     return tuple(rows)
 
 
-def _verdict(
-    m: Measurement, status: BandStatus, band: Band | None, ratios: Sequence[RatioRow]
-) -> tuple[Verdict, str]:
+def _verdict(m: Measurement, status: BandStatus, band: Band | None, ratios: Sequence[RatioRow]) -> tuple[Verdict, str]:
     found: dict[str, list[str]] = {"below": [], "inside": [], "above": []}
     if band is not None:
         found[band.place(m.best_observed_mib_s)].append(

@@ -160,10 +160,7 @@ class Measurement(_Record):
     @property
     def verified(self) -> bool:
         """Every byte of every repeat was read back and compared, and none differed."""
-        return all(
-            repeat.verified_bytes == self.logical_bytes and repeat.mismatches == 0
-            for repeat in self.repeats
-        )
+        return all(repeat.verified_bytes == self.logical_bytes and repeat.mismatches == 0 for repeat in self.repeats)
 
 
 class Ratio(_Record):
@@ -192,8 +189,7 @@ def ratio(main: Measurement, baseline: Measurement, metric: Metric = "observed")
     ):
         raise ValueError("the two cases are not of one job")
     pairs = tuple(
-        ours / theirs
-        for ours, theirs in zip(main.rates_mib_s(metric), baseline.rates_mib_s(metric), strict=True)
+        ours / theirs for ours, theirs in zip(main.rates_mib_s(metric), baseline.rates_mib_s(metric), strict=True)
     )
     value = statistics.median(pairs)
     quartiles = statistics.quantiles(pairs, n=4, method="inclusive") if len(pairs) > 1 else [0, 0, 0]

@@ -150,9 +150,7 @@ def _software(entries: Iterable[dict[str, Any]]) -> Software | None:
 def _case(entry: dict[str, Any]) -> Case | None:
     if entry["result"] != "pass" and entry["fail_phase"] == "startup":
         return None  # never began: its build failed, or the run was stopped before it
-    judgement = (
-        Judgement.model_validate(entry["judgement"]) if entry.get("judgement") else invalid([_failure(entry)])
-    )
+    judgement = Judgement.model_validate(entry["judgement"]) if entry.get("judgement") else invalid([_failure(entry)])
     return Case(
         name=entry["display_name"],
         file_system=entry["file_system"],

@@ -191,9 +191,7 @@ def _sweep(folder: Path) -> list[str]:
     return remove_left_over(folder)
 
 
-def _run_reframe(
-    site: str, suite: str, options: Sequence[str], folder: Path, progress: Progress, stop: _Stop
-) -> str:
+def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, progress: Progress, stop: _Stop) -> str:
     """Run it to its end; returns what stopped it early, or nothing."""
     root = checkout()
     command = [

@@ -11,9 +11,7 @@ from collections.abc import Mapping, Sequence
 from iogauge.measurement import Measurement
 
 
-def problems(
-    measurement: Measurement, nodes: int, ranks_per_node: int, *, oversubscribe: bool = False
-) -> list[str]:
+def problems(measurement: Measurement, nodes: int, ranks_per_node: int, *, oversubscribe: bool = False) -> list[str]:
     """What is wrong, a sentence each; empty when ``nodes`` hosts hold ``ranks_per_node`` ranks on cores of their own.
 
     ``oversubscribe``: the site allows ranks to share cores (a test cluster); hosts and numbers are still checked.
@@ -26,9 +24,7 @@ def problems(
         )
     if measurement.nodes != nodes:
         names = ", ".join(sorted(measurement.hosts))
-        found.append(
-            f"{measurement.ranks} ranks run on {measurement.nodes} hosts ({names}), {nodes} were asked for"
-        )
+        found.append(f"{measurement.ranks} ranks run on {measurement.nodes} hosts ({names}), {nodes} were asked for")
     for host, ranks in sorted(measurement.hosts.items()):
         if len(ranks) != ranks_per_node:
             found.append(f"{len(ranks)} ranks on {host}, {ranks_per_node} were asked for")
@@ -86,10 +82,7 @@ def _list(numbers: Sequence[int]) -> str:
 def summary(measurement: Measurement) -> str:
     """``2 ranks on 2 cores of 1 host``: the cores that all ranks together may use."""
     cores = {(place.host, core) for place in measurement.placement for core in place.cores}
-    return (
-        f"{_count(measurement.ranks, 'rank')} on {_count(len(cores), 'core')} of "
-        f"{_count(measurement.nodes, 'host')}"
-    )
+    return f"{_count(measurement.ranks, 'rank')} on {_count(len(cores), 'core')} of {_count(measurement.nodes, 'host')}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -81,11 +80,7 @@ def fingerprint(measurement: Measurement, volume: str) -> str:
         "volume": volume,
         "logical_bytes": measurement.logical_bytes,
         "collective": measurement.collective,
-        "pattern": {
-            name: value
-            for name, value in measurement.pattern.items()
-            if name not in _NOT_CONFIGURATION
-        },
+        "pattern": {name: value for name, value in measurement.pattern.items() if name not in _NOT_CONFIGURATION},
     }
     text = json.dumps(configuration, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -71,9 +71,7 @@ class Site(BaseModel):
     oversubscribe: bool = False
 
 
-def read_site(
-    extras: Mapping[str, Any], *, file: Path | None = None, prefix: Location = ()
-) -> Site:
+def read_site(extras: Mapping[str, Any], *, file: Path | None = None, prefix: Location = ()) -> Site:
     """The checked site model of one partition.
 
     Raises :class:`iogauge.errors.InputError` with the file, the line, the key and what is allowed.

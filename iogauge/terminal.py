@@ -144,7 +144,9 @@ def print_evidence(console: Console, night: Night, key: str) -> bool:
     for case, row in found:
         console.print(f"[bold]{row.key}[/]  (configuration {row.fingerprint})")
         console.print(f"  verdict     {_styled(row.verdict, verdict_text(night, row))}  {escape(row.reason)}")
-        console.print(f"  observed    {' '.join(map(rate, row.observed_repeats_mib_s))} MiB/s, open to close with flush")
+        console.print(
+            f"  observed    {' '.join(map(rate, row.observed_repeats_mib_s))} MiB/s, open to close with flush"
+        )
         console.print(f"  raw         {' '.join(map(rate, row.raw_repeats_mib_s))} MiB/s, transfers only")
         for ratio in row.ratios:
             pairs = " ".join(f"{pair:.2f}" for pair in ratio.pairs)

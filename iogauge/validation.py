@@ -105,9 +105,7 @@ def validate(
 def _allowed(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
     """The keys of the model that stands at ``location`` below ``model``."""
     for part in location:
-        field = next(
-            (f for name, f in model.model_fields.items() if part in (name, f.alias)), None
-        )
+        field = next((f for name, f in model.model_fields.items() if part in (name, f.alias)), None)
         inner = None if field is None else _model_in(field.annotation)
         model = inner or model
     return sorted(field.alias or name for name, field in model.model_fields.items())

@@ -1,6 +1,6 @@
-/* particles: VPIC-IO's write and BD-CATS-IO's read as h5bench has them. Every rank has particles of eight members, written
- * in time steps with emulated computing between. Locality says how members lie in memory and in the file: contiguous (an
- * array a member) or interleaved (an array of particles): CC, CI, IC, II. */
+/* particles: VPIC-IO's write and BD-CATS-IO's read as h5bench has them. Every rank has particles of eight members,
+ * written in time steps with emulated computing between. Locality says how members lie in memory and in the file:
+ * contiguous (an array a member) or interleaved (an array of particles): CC, CI, IC, II. */
 #include "common/failure.h"
 #include "common/run.h"
 
@@ -74,7 +74,8 @@ static int work_out_shape(struct particles_settings *s)
     if (s->dimensions == 3)
         s->shape[2] = divisor_below(s->particles, (uint64_t)(cbrt(particles) + 0.5));
     if (s->dimensions >= 2)
-        s->shape[1] = divisor_below(s->particles / s->shape[2], (uint64_t)(sqrt(particles / (double)s->shape[2]) + 0.5));
+        s->shape[1] =
+            divisor_below(s->particles / s->shape[2], (uint64_t)(sqrt(particles / (double)s->shape[2]) + 0.5));
     s->shape[0] = s->particles / s->shape[1] / s->shape[2];
     for (uint64_t i = 1; i < s->dimensions; i++)
         if (s->shape[i] == 1)
@@ -110,7 +111,8 @@ static int check(void *settings, int ranks, char *problem, size_t bytes)
     if (s->selection == SELECT_PARTIAL && floor(s->fraction * (double)s->shape[0]) < 1)
         return snprintf(problem, bytes, "--fraction %g: not one of a rank's %llu rows is left", s->fraction, rows), -1;
     if (s->selection == SELECT_STRIDED && s->block > s->shape[0])
-        return snprintf(problem, bytes, "--block %llu: larger than a rank's %llu rows", (unsigned long long)s->block, rows),
+        return snprintf(problem, bytes, "--block %llu: larger than a rank's %llu rows", (unsigned long long)s->block,
+                        rows),
                -1;
     if (s->selection == SELECT_STRIDED && s->stride < s->block)
         return snprintf(problem, bytes, "--stride %llu: smaller than --block %llu", (unsigned long long)s->stride,
@@ -185,10 +187,8 @@ static struct selection select_rows(const struct particles_settings *s, int owne
         return (struct selection){.first = first, .count = 1, .stride = part, .block = part};
     }
     if (selection == SELECT_STRIDED)
-        return (struct selection){.first = first,
-                                  .count = (s->shape[0] - s->block) / s->stride + 1,
-                                  .stride = s->stride,
-                                  .block = s->block};
+        return (struct selection){
+            .first = first, .count = (s->shape[0] - s->block) / s->stride + 1, .stride = s->stride, .block = s->block};
     return (struct selection){.first = first, .count = 1, .stride = s->shape[0], .block = s->shape[0]};
 }
 
@@ -231,7 +231,8 @@ static void describe(const void *settings, struct json *json)
     json_whole(json, "chunk", s->chunk_rows);
 }
 
-/* Where member M of a step begins in memory that holds COUNT particles, and how far its elements lie apart, in words. */
+/* Where member M of a step begins in memory that holds COUNT particles, and how far its elements lie apart, in words.
+ */
 static uint32_t *member_at(const struct particles_settings *s, uint32_t *memory, int m, uint64_t count, uint64_t *apart)
 {
     const bool interleaved = s->locality == IC || s->locality == II;

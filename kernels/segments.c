@@ -1,5 +1,5 @@
-/* segments: IOR's and h5perf's pattern. A dataset is a row of segments; in each segment every rank has a block, which it
- * moves in transfers. Blocks lie one after the other, or transfer by transfer in turn (interleaved). */
+/* segments: IOR's and h5perf's pattern. A dataset is a row of segments; in each segment every rank has a block, which
+ * it moves in transfers. Blocks lie one after the other, or transfer by transfer in turn (interleaved). */
 #include "common/failure.h"
 #include "common/run.h"
 
@@ -8,8 +8,8 @@
 
 enum { LAYOUT_CONTIGUOUS, LAYOUT_INTERLEAVED, WORD = 8 };
 
-/* Transfers are prepared, moved and checked in batches of about this many bytes: small enough to stay in a core's cache,
- * so that what is measured moves from the same place as in a program that uses one buffer again and again. */
+/* Transfers are prepared, moved and checked in batches of about this many bytes: small enough to stay in a core's
+ * cache, so that what is measured moves from the same place as in a program that uses one buffer again and again. */
 static const uint64_t batch_bytes = 1 << 20;
 
 struct segments_settings {
@@ -28,7 +28,8 @@ struct segments_settings {
 static const struct option segments_options[] = {
     {"segments", OPTION_COUNT, FIELD(segments), 1, OPTION_MAX, NULL, "blocks a rank has in a dataset"},
     {"block", OPTION_BYTES, FIELD(block_bytes), 8, OPTION_MAX, NULL, "bytes of a rank's block"},
-    {"transfer", OPTION_BYTES, FIELD(transfer_bytes), 8, OPTION_MAX, NULL, "bytes moved by one call; divides the block"},
+    {"transfer", OPTION_BYTES, FIELD(transfer_bytes), 8, OPTION_MAX, NULL,
+     "bytes moved by one call; divides the block"},
     {"layout", OPTION_CHOICE, FIELD(layout), 0, 0, "contiguous|interleaved", "ranks one after the other, or in turn"},
     {"datasets", OPTION_COUNT, FIELD(datasets), 1, 100000, NULL, "datasets in a file"},
     {"files", OPTION_COUNT, FIELD(files), 1, 100000, NULL, "files, one after the other"},
@@ -67,11 +68,12 @@ static int check(void *settings, int ranks, char *problem, size_t bytes)
         return snprintf(problem, bytes, "--transfer %llu: does not divide --block %llu", transfer, block), -1;
     if (checked_product(s->segments, block, &product) || checked_product(product, (uint64_t)ranks, &product) ||
         checked_product(product, s->datasets, &product) || checked_product(product, s->files, &product))
-        return snprintf(problem, bytes,
-                        "--segments %llu times --block %llu times %d ranks, %llu datasets, %llu files: more bytes than a "
-                        "file offset holds",
-                        (unsigned long long)s->segments, block, ranks, (unsigned long long)s->datasets,
-                        (unsigned long long)s->files),
+        return snprintf(
+                   problem, bytes,
+                   "--segments %llu times --block %llu times %d ranks, %llu datasets, %llu files: more bytes than a "
+                   "file offset holds",
+                   (unsigned long long)s->segments, block, ranks, (unsigned long long)s->datasets,
+                   (unsigned long long)s->files),
                -1;
     if (s->chunk_bytes % WORD != 0)
         return snprintf(problem, bytes, "--chunk %llu: not a multiple of 8", (unsigned long long)s->chunk_bytes), -1;
@@ -189,8 +191,8 @@ static void move_dataset(struct run *run, struct store *store, int file, int d, 
     const uint64_t transfers = s->segments * (s->block_bytes / s->transfer_bytes);
     const uint64_t words = s->transfer_bytes / WORD;
     /* Files of one rank each hold different data. */
-    const uint64_t file_id = s->common.file_per_process ? (uint64_t)file * (uint64_t)run->world->size + (uint64_t)owner
-                                                        : (uint64_t)file;
+    const uint64_t file_id =
+        s->common.file_per_process ? (uint64_t)file * (uint64_t)run->world->size + (uint64_t)owner : (uint64_t)file;
     const uint64_t key = content_key(s->common.seed, file_id * s->datasets + (uint64_t)d, 0);
     struct content_mismatch mismatch = {0};
     for (uint64_t first = 0; first < transfers; first += batch->capacity) {
@@ -276,7 +278,8 @@ static void segments_read(struct run *run)
 static const struct pattern segments = {
     .name = "segments",
     .summary = "IOR's and h5perf's pattern: segments, blocks and transfers in shared files or a file per process",
-    .example = "mpirun -np 2 segments --dir /scratch/me --block 64M --transfer 1M --interface hdf5 --baseline interface=posix",
+    .example =
+        "mpirun -np 2 segments --dir /scratch/me --block 64M --transfer 1M --interface hdf5 --baseline interface=posix",
     .options = segments_options,
     .settings_bytes = sizeof(struct segments_settings),
     .defaults = defaults,

@@ -45,9 +45,7 @@ site_configuration = {
             ],
         }
     ],
-    "environments": [
-        {"name": "default", "cc": "mpicc", "cxx": "", "ftn": "", "target_systems": ["local"]}
-    ],
+    "environments": [{"name": "default", "cc": "mpicc", "cxx": "", "ftn": "", "target_systems": ["local"]}],
     "general": common.GENERAL,
     "logging": common.LOGGING,
 }

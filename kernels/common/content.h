@@ -1,5 +1,5 @@
-/* What the files hold: every word is a function of (seed, dataset, step, index), so that any reader can tell a word that
- * was lost, moved or changed. Index: the word's position in its dataset, row-major over all ranks. */
+/* What the files hold: every word is a function of (seed, dataset, step, index), so that any reader can tell a word
+ * that was lost, moved or changed. Index: the word's position in its dataset, row-major over all ranks. */
 #ifndef IOGAUGE_CONTENT_H
 #define IOGAUGE_CONTENT_H
 

@@ -11,7 +11,6 @@
 #include <hdf5.h>
 #endif
 
-
 static const char *kernel_name = "iogauge";
 
 void failure_set_kernel(const char *kernel)

@@ -27,20 +27,20 @@ _Noreturn void failure_mpi(int error, const char *call, const char *file);
 _Noreturn void failure_hdf5(const char *call, const char *file);
 _Noreturn void failure_system(const char *call, const char *file);
 
-#define MPI_OK(call, file)                                                                                             \
-    do {                                                                                                               \
-        const int mpi_ok_error = (call);                                                                               \
-        if (mpi_ok_error != MPI_SUCCESS)                                                                               \
-            failure_mpi(mpi_ok_error, #call, (file));                                                                  \
+#define MPI_OK(call, file)                            \
+    do {                                              \
+        const int mpi_ok_error = (call);              \
+        if (mpi_ok_error != MPI_SUCCESS)              \
+            failure_mpi(mpi_ok_error, #call, (file)); \
     } while (0)
 
 /* Evaluates to the call's value: an identifier or a status, negative when the call failed. */
 #define HDF5_OK(call, file) hdf5_ok((int64_t)(call), #call, (file))
 
-#define SYSTEM_OK(call, file)                                                                                          \
-    do {                                                                                                               \
-        if ((call) != 0)                                                                                               \
-            failure_system(#call, (file));                                                                             \
+#define SYSTEM_OK(call, file)              \
+    do {                                   \
+        if ((call) != 0)                   \
+            failure_system(#call, (file)); \
     } while (0)
 
 static inline int64_t hdf5_ok(int64_t value, const char *call, const char *file)

@@ -138,7 +138,8 @@ int options_override(const char *text, const struct option *const *tables, void 
             return refuse(problem, problem_bytes, "--baseline %s: NAME=VALUE[,NAME=VALUE...] is expected", text);
         const struct option *o = find(tables, copy, (size_t)(equals - copy));
         if (o == NULL)
-            return refuse(problem, problem_bytes, "--baseline %s: unknown option %.*s", text, (int)(equals - copy), copy);
+            return refuse(problem, problem_bytes, "--baseline %s: unknown option %.*s", text, (int)(equals - copy),
+                          copy);
         if (set(o, equals + 1, settings, problem, problem_bytes) != 0)
             return -1;
         entry += length + (entry[length] == ',');

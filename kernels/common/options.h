@@ -7,13 +7,13 @@
 #include <stdint.h>
 
 enum option_type {
-    OPTION_BYTES, /* uint64_t, accepts K, M, G, T: powers of 1024 */
-    OPTION_COUNT, /* uint64_t, likewise (counts of particles are often powers of two) */
-    OPTION_REAL,  /* double */
-    OPTION_YESNO, /* bool */
+    OPTION_BYTES,  /* uint64_t, accepts K, M, G, T: powers of 1024 */
+    OPTION_COUNT,  /* uint64_t, likewise (counts of particles are often powers of two) */
+    OPTION_REAL,   /* double */
+    OPTION_YESNO,  /* bool */
     OPTION_CHOICE, /* int: the position in `choices` */
-    OPTION_TEXT,  /* const char * */
-    OPTION_LIST   /* struct text_list: may be given several times */
+    OPTION_TEXT,   /* const char * */
+    OPTION_LIST    /* struct text_list: may be given several times */
 };
 
 struct text_list {

@@ -77,8 +77,8 @@ void *run_memory(uint64_t bytes)
     return memory;
 }
 
-/* Files carry their folder's name: Open MPI's OMPIO names its semaphores after a file's last component alone, so that two
- * jobs with a "case0.h5" each, in folders of their own, would share one. */
+/* Files carry their folder's name: Open MPI's OMPIO names its semaphores after a file's last component alone, so that
+ * two jobs with a "case0.h5" each, in folders of their own, would share one. */
 const char *run_path(const struct run *run, int file, int rank, char *buffer, size_t buffer_bytes)
 {
     const char *dir = run->common->dir;
@@ -125,12 +125,14 @@ static int check_common(const struct common_settings *common, char *problem, siz
     if (common->collective && common->interface == INTERFACE_POSIX)
         return snprintf(problem, bytes, "--collective yes: --interface posix has no collective transfers"), -1;
     if (common->collective && common->file_per_process)
-        return snprintf(problem, bytes, "--collective yes: with --file-per-process yes there is nobody to share with"), -1;
+        return snprintf(problem, bytes, "--collective yes: with --file-per-process yes there is nobody to share with"),
+               -1;
     if (common->collective_metadata && (common->interface != INTERFACE_HDF5 || common->file_per_process))
         return snprintf(problem, bytes, "--collective-metadata yes: only for a shared file through HDF5"), -1;
     if (common->alignment_bytes % 8 != 0)
         return snprintf(problem, bytes, "--alignment %llu: not a multiple of 8",
-                        (unsigned long long)common->alignment_bytes), -1;
+                        (unsigned long long)common->alignment_bytes),
+               -1;
     return 0;
 }
 
@@ -154,7 +156,8 @@ static int make_case(struct session *session, int number, const void *settings, 
             common->drop_cache != before.drop_cache || common->shift != before.shift || common->seed != before.seed ||
             common->baselines.count != before.baselines.count)
             return snprintf(problem, PROBLEM_BYTES,
-                            "--baseline %s: a baseline shares dir, json, operation, repeats, warmup, keep, drop-cache, shift "
+                            "--baseline %s: a baseline shares dir, json, operation, repeats, warmup, keep, drop-cache, "
+                            "shift "
                             "and seed with the case",
                             differs),
                    -1;
@@ -173,8 +176,10 @@ static int make_case(struct session *session, int number, const void *settings, 
     c->differs = differs;
     pattern->layout(c->settings, session->world.size, &c->layout);
     if (common->interface == INTERFACE_MPIIO && pattern->access_bytes(c->settings) / 4 > INT32_MAX)
-        return snprintf(problem, PROBLEM_BYTES, "--interface mpiio: one access of %llu bytes is more than MPI's count holds",
-                        (unsigned long long)pattern->access_bytes(c->settings)), -1;
+        return snprintf(problem, PROBLEM_BYTES,
+                        "--interface mpiio: one access of %llu bytes is more than MPI's count holds",
+                        (unsigned long long)pattern->access_bytes(c->settings)),
+               -1;
     c->store = (struct store_settings){.interface = (enum interface)common->interface,
                                        .collective = common->collective,
                                        .collective_metadata = common->collective_metadata,
@@ -244,8 +249,8 @@ static struct run run_of(struct session *session, int number, struct stopwatch *
 }
 
 /* The files of a case that this rank looks after: its own, or the shared ones on rank 0. */
-static void each_own_file(const struct session *session, const struct run *run, void (*act)(const char *path, void *data),
-                          void *data)
+static void each_own_file(const struct session *session, const struct run *run,
+                          void (*act)(const char *path, void *data), void *data)
 {
     char path[PATH_BYTES];
     const int rank = session->world.rank;
@@ -259,7 +264,8 @@ static void note_existing(const char *path, void *problem)
 {
     if (access(path, F_OK) == 0)
         snprintf(problem, PROBLEM_BYTES,
-                 "--dir: %s exists already; it is not overwritten (another run, or N worlds of one rank, writes here)", path);
+                 "--dir: %s exists already; it is not overwritten (another run, or N worlds of one rank, writes here)",
+                 path);
 }
 
 /* The folder is there, can be written and has room for the largest case; none of our files is there yet. */
@@ -377,8 +383,8 @@ static void drop_cache(const struct session *session, const struct run *run)
 }
 
 /* Fraction of the pages that the ranks are about to read which are in memory on the reading rank's host; NaN: unknown.
- * A chunked dataset's place is HDF5's business: there the whole file counts. Through HDF5 the places are the raw layout's,
- * short of the file's own metadata. */
+ * A chunked dataset's place is HDF5's business: there the whole file counts. Through HDF5 the places are the raw
+ * layout's, short of the file's own metadata. */
 static double cached_fraction(const struct session *session, const struct run *run)
 {
     char path[PATH_BYTES];
@@ -397,7 +403,8 @@ static double cached_fraction(const struct session *session, const struct run *r
                 break;
             const struct cached_pages pages =
                 whole ? page_cache_look(path, 0, UINT64_MAX)
-                      : page_cache_look(path, dataset->base_bytes + first * dataset->row_bytes, rows * dataset->row_bytes);
+                      : page_cache_look(path, dataset->base_bytes + first * dataset->row_bytes,
+                                        rows * dataset->row_bytes);
             sum.resident += pages.resident;
             sum.total += pages.total;
             unknown += !pages.known;
@@ -416,11 +423,12 @@ static uint64_t read_and_check(struct session *session, struct run *run)
     session->pattern->read(run);
     if (run->mismatch.count > 0)
         snprintf(problem, sizeof problem,
-                 "data differ: %s, index %llu: expected 0x%llx, found 0x%llx (rank %d, which reads rank %d's data, found %llu "
+                 "data differ: %s, index %llu: expected 0x%llx, found 0x%llx (rank %d, which reads rank %d's data, "
+                 "found %llu "
                  "words that differ)",
-                 run->mismatch_where, (unsigned long long)run->mismatch.index, (unsigned long long)run->mismatch.expected,
-                 (unsigned long long)run->mismatch.found, session->world.rank, run->source,
-                 (unsigned long long)run->mismatch.count);
+                 run->mismatch_where, (unsigned long long)run->mismatch.index,
+                 (unsigned long long)run->mismatch.expected, (unsigned long long)run->mismatch.found,
+                 session->world.rank, run->source, (unsigned long long)run->mismatch.count);
     stop_all_if(EXIT_BAD_DATA, problem);
     return sum_of(run->checked_bytes);
 }

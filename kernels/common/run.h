@@ -1,8 +1,8 @@
 /* What every kernel does around its pattern: options, placement, repeats, baselines, caches, verification, records.
  *
- * A pattern says what it writes and reads; the run calls it once a case and repeat. The first case is the one asked for;
- * each --baseline is that case with some options changed. In every repeat all cases run one after the other, and each
- * repeat begins with another case, so that drift and neighbours hit all alike. */
+ * A pattern says what it writes and reads; the run calls it once a case and repeat. The first case is the one asked
+ * for; each --baseline is that case with some options changed. In every repeat all cases run one after the other, and
+ * each repeat begins with another case, so that drift and neighbours hit all alike. */
 #ifndef IOGAUGE_RUN_H
 #define IOGAUGE_RUN_H
 
@@ -47,7 +47,7 @@ struct run {
     const struct common_settings *common;
     const struct layout *layout;
     int case_number;
-    int source; /* read: the rank whose data this rank reads */
+    int source;      /* read: the rank whose data this rank reads */
     bool everything; /* read: all of it, whatever selection is set: the check of what was written */
     struct store_settings store;
     struct stopwatch *watch;

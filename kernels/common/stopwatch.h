@@ -2,7 +2,8 @@
  *
  * An operation is a row of stretches. Ranks enter a stretch together, after a barrier; inside it each rank's time is
  * booked to phases. A stretch takes as long as its slowest rank, the operation as long as its stretches together.
- * Making and checking data stands between transfers but is no I/O: it is booked as PHASE_PREPARE and not in the total. */
+ * Making and checking data stands between transfers but is no I/O: it is booked as PHASE_PREPARE and not in the total.
+ */
 #ifndef IOGAUGE_STOPWATCH_H
 #define IOGAUGE_STOPWATCH_H
 

@@ -78,7 +78,8 @@ void store_open_dataset(struct store *store, int slot, const struct dataset *dat
     set_slot(store, slot, dataset, false);
 }
 
-void store_move(struct store *store, int slot, enum direction direction, const struct selection *selection, void *memory)
+void store_move(struct store *store, int slot, enum direction direction, const struct selection *selection,
+                void *memory)
 {
     store->parts->move(store, &store->slots[slot], direction, selection, memory);
 }

@@ -1,8 +1,8 @@
 /* A file of datasets through POSIX, MPI-IO or HDF5: the same bytes at the same places whichever carries them.
  *
- * A dataset is an array of rows; a row is all elements behind one index of the slowest dimension. An access covers whole
- * rows: COUNT blocks of BLOCK rows, STRIDE rows apart. The raw interfaces put dataset after dataset, each at a multiple
- * of the alignment; HDF5 puts its metadata before and between them. */
+ * A dataset is an array of rows; a row is all elements behind one index of the slowest dimension. An access covers
+ * whole rows: COUNT blocks of BLOCK rows, STRIDE rows apart. The raw interfaces put dataset after dataset, each at a
+ * multiple of the alignment; HDF5 puts its metadata before and between them. */
 #ifndef IOGAUGE_STORE_H
 #define IOGAUGE_STORE_H
 
@@ -18,10 +18,10 @@ enum { PARTICLE_MEMBERS = 8, PARTICLE_BYTES = 32, STORE_DIMENSIONS = 3 };
 extern const char *const particle_member_names[PARTICLE_MEMBERS];
 
 enum element {
-    ELEMENT_WORD64,   /* uint64 */
-    ELEMENT_MEMBER,   /* one member of a particle: float or int32 */
-    ELEMENT_WRAPPED,  /* one member as a compound type with that single member (h5bench's file type for IC) */
-    ELEMENT_PARTICLE  /* all eight, interleaved */
+    ELEMENT_WORD64,  /* uint64 */
+    ELEMENT_MEMBER,  /* one member of a particle: float or int32 */
+    ELEMENT_WRAPPED, /* one member as a compound type with that single member (h5bench's file type for IC) */
+    ELEMENT_PARTICLE /* all eight, interleaved */
 };
 
 struct dataset {
@@ -60,8 +60,8 @@ bool store_has(enum interface interface);
 struct store *store_create(const char *path, const struct store_settings *settings);
 struct store *store_open(const char *path, const struct store_settings *settings);
 
-/* Make or open dataset number SLOT (0, 1, ...) of the file. A dataset stays open until the store is closed or the slot is
- * used again. Collective for HDF5. */
+/* Make or open dataset number SLOT (0, 1, ...) of the file. A dataset stays open until the store is closed or the slot
+ * is used again. Collective for HDF5. */
 void store_make_dataset(struct store *store, int slot, const struct dataset *dataset);
 void store_open_dataset(struct store *store, int slot, const struct dataset *dataset);
 
@@ -75,8 +75,8 @@ void store_move(struct store *store, int slot, enum direction direction, const s
 void store_move_member(struct store *store, int slot, enum direction direction, const struct selection *selection,
                        void *particles);
 
-/* Memory: eight arrays one after the other, each the selected rows of a member. File: particles (CI). HDF5 moves member by
- * member, as h5bench does; the raw interfaces interleave in memory and move once. */
+/* Memory: eight arrays one after the other, each the selected rows of a member. File: particles (CI). HDF5 moves member
+ * by member, as h5bench does; the raw interfaces interleave in memory and move once. */
 void store_move_members(struct store *store, int slot, enum direction direction, const struct selection *selection,
                         void *arrays);
 

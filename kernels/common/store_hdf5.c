@@ -9,11 +9,11 @@
 
 struct hdf5_state {
     hid_t file;
-    hid_t transfer;    /* dataset transfer properties */
-    hid_t links;       /* link creation: make the groups on the way */
-    hid_t memory;      /* dataspace of the last access's memory; most accesses are alike */
+    hid_t transfer; /* dataset transfer properties */
+    hid_t links;    /* link creation: make the groups on the way */
+    hid_t memory;   /* dataspace of the last access's memory; most accesses are alike */
     hsize_t memory_elements;
-    hid_t particle;                 /* compound of all members */
+    hid_t particle;                  /* compound of all members */
     hid_t wrapped[PARTICLE_MEMBERS]; /* compounds of one member each */
 };
 
@@ -111,8 +111,8 @@ static void hdf5_open_dataset(struct store *store, struct slot *slot, bool creat
         extent[0] = dataset->chunk_rows;
         HDF5_OK(H5Pset_chunk(creation, dataset->dimensions, extent), store->path);
     }
-    slot->dataset_id = HDF5_OK(H5Dcreate2(state->file, dataset->name, file_type(state, dataset),
-                                          (hid_t)slot->space_id, state->links, creation, H5P_DEFAULT),
+    slot->dataset_id = HDF5_OK(H5Dcreate2(state->file, dataset->name, file_type(state, dataset), (hid_t)slot->space_id,
+                                          state->links, creation, H5P_DEFAULT),
                                store->path);
     HDF5_OK(H5Pclose(creation), store->path);
 }

@@ -70,10 +70,11 @@ struct world world_start(int *argc, char ***argv)
 
     const int processes = launched(&variable);
     if (processes != 0 && processes != world.size)
-        stop_all(EXIT_BAD_INPUT,
-                 "the launcher started %d processes (%s) but MPI's world has %d rank%s: this launcher does not belong to "
-                 "the MPI library that the kernel was built with",
-                 processes, variable, world.size, world.size == 1 ? "" : "s");
+        stop_all(
+            EXIT_BAD_INPUT,
+            "the launcher started %d processes (%s) but MPI's world has %d rank%s: this launcher does not belong to "
+            "the MPI library that the kernel was built with",
+            processes, variable, world.size, world.size == 1 ? "" : "s");
 
     world.places = calloc((size_t)world.size, sizeof *world.places);
     if (world.places == NULL)

@@ -10,7 +10,7 @@ enum { WORLD_HOST_BYTES = 256, WORLD_CPUS = 4096 };
 struct rank_place {
     char host[WORLD_HOST_BYTES];
     int32_t pid;
-    int32_t host_index; /* in order of each host's first rank */
+    int32_t host_index;            /* in order of each host's first rank */
     uint8_t cpus[WORLD_CPUS / 8];  /* bit set: the rank may run on this logical processor */
     uint8_t cores[WORLD_CPUS / 8]; /* the physical cores behind them, by their lowest logical processor */
 };
@@ -19,7 +19,7 @@ struct world {
     int rank;
     int size;
     int hosts;
-    int host_leader; /* 1 on the lowest rank of each host */
+    int host_leader;           /* 1 on the lowest rank of each host */
     struct rank_place *places; /* [size], on every rank */
 };
 

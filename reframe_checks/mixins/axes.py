@@ -19,9 +19,7 @@ def sites() -> dict[str, Site]:
     sources = [Path(s) for s in runtime().site_config.sources if Path(s).is_file()]
     file = sources[-1] if sources else None
     try:
-        found = {
-            p.fullname: read_site(p.extras, file=file) for p in system.partitions if p.extras
-        }
+        found = {p.fullname: read_site(p.extras, file=file) for p in system.partitions if p.extras}
         if not found:
             raise InputError(
                 f"no partition of system {system.name} has extras with file_systems, nodes and ranks_per_node; "

@@ -36,8 +36,7 @@ class KernelBuild(rfm.CompileOnlyRegressionTest):
     @sanity_function
     def kernels_are_there(self):
         return sn.all(
-            sn.assert_true(self.path(name).is_file(), f"the build made no {name}")
-            for name in ("particles", "segments")
+            sn.assert_true(self.path(name).is_file(), f"the build made no {name}") for name in ("particles", "segments")
         )
 
     def path(self, kernel: str) -> Path:
@@ -121,9 +120,7 @@ class KernelCheck(Axes, OwnFolder, Bands, rfm.RunOnlyRegressionTest):
         self.judgement = judgement.model_dump(mode="json")
         self.verdict = judgement.verdict
         if judgement.rows:
-            self.band_status = ", ".join(
-                dict.fromkeys(row.band_status for row in judgement.main_rows)
-            )
+            self.band_status = ", ".join(dict.fromkeys(row.band_status for row in judgement.main_rows))
         valid = judgement.verdict != "invalid"
         self.judged = judgement if valid else None
         return sn.assert_true(valid, f"invalid: {'; '.join(judgement.reasons)}")

@@ -1,0 +1,185 @@
+/* What can be tested without ranks or files: content, options, and the choice of the rank to read from. */
+#include "common/content.h"
+#include "common/options.h"
+#include "common/page_cache.h"
+#include "common/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int failures;
+
+#define EXPECT(condition)                                                                 \
+    do {                                                                                  \
+        if (!(condition)) {                                                               \
+            fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition); \
+            failures++;                                                                   \
+        }                                                                                 \
+    } while (0)
+
+enum { WORDS = 1000 };
+
+static void content_is_checked_word_by_word(void)
+{
+    uint64_t words[WORDS];
+    const uint64_t key = content_key(1, 2, 3);
+    content_fill64(words, WORDS, key, 500);
+    struct content_mismatch mismatch = {0};
+    content_check64(words, WORDS, key, 500, &mismatch);
+    EXPECT(mismatch.count == 0);
+    words[7] ^= 1;
+    words[9] ^= 1;
+    content_check64(words, WORDS, key, 500, &mismatch);
+    EXPECT(mismatch.count == 2);
+    EXPECT(mismatch.index == 507);
+    EXPECT(mismatch.found == (mismatch.expected ^ 1));
+}
+
+static void content_tells_seed_dataset_step_and_place(void)
+{
+    const uint64_t key = content_key(1, 2, 3);
+    EXPECT(key != content_key(2, 2, 3));
+    EXPECT(key != content_key(1, 3, 3));
+    EXPECT(key != content_key(1, 2, 4));
+    EXPECT(key != content_key(1, 3, 2));
+    uint64_t words[WORDS];
+    struct content_mismatch moved = {0};
+    content_fill64(words, WORDS, key, 0);
+    content_check64(words, WORDS, key, 1, &moved);
+    EXPECT(moved.count == WORDS);
+}
+
+static void particles_are_finite_and_strided(void)
+{
+    uint32_t words[WORDS * 8] = {0};
+    const uint64_t key = content_key(1, 0, 0);
+    struct content_mismatch mismatch = {0};
+    content_fill32(words + 3, WORDS, 8, key, 10);
+    content_check32(words + 3, WORDS, 8, key, 10, &mismatch);
+    EXPECT(mismatch.count == 0);
+    EXPECT(words[0] == 0 && words[4] == 0);
+    for (int i = 0; i < WORDS; i++)
+        EXPECT((words[i * 8 + 3] & 0x40000000u) == 0); /* the exponent of a NaN has this bit */
+    words[3 + 8 * 20] ^= 0x100;
+    content_check32(words + 3, WORDS, 8, key, 10, &mismatch);
+    EXPECT(mismatch.count == 1 && mismatch.index == 30);
+}
+
+struct example {
+    uint64_t size;
+    double part;
+    bool yes;
+    int choice;
+    struct text_list list;
+};
+
+static const struct option example_options[] = {
+    {"size", OPTION_BYTES, offsetof(struct example, size), 1, 1e15, NULL, ""},
+    {"part", OPTION_REAL, offsetof(struct example, part), 0, 1, NULL, ""},
+    {"yes", OPTION_YESNO, offsetof(struct example, yes), 0, 0, NULL, ""},
+    {"choice", OPTION_CHOICE, offsetof(struct example, choice), 0, 0, "a|bb|c", ""},
+    {"list", OPTION_LIST, offsetof(struct example, list), 0, 0, NULL, ""},
+    {0}};
+
+static int parse(struct example *example, int count, const char **words, char *problem)
+{
+    const struct option *const tables[] = {example_options, NULL};
+    const char *asked = NULL;
+    char *arguments[16] = {"kernel"};
+    for (int i = 0; i < count; i++)
+        arguments[i + 1] = (char *)(uintptr_t)words[i];
+    return options_parse(count + 1, arguments, tables, example, &asked, problem, 256);
+}
+
+static void options_take_units_and_both_spellings(void)
+{
+    char problem[256] = "";
+    struct example example = {0};
+    EXPECT(parse(&example, 3, (const char *[]){"--size", "3M", "--choice=bb"}, problem) == 0);
+    EXPECT(example.size == 3 << 20);
+    EXPECT(example.choice == 1);
+    EXPECT(parse(&example, 4, (const char *[]){"--yes", "yes", "--part", "0.25"}, problem) == 0);
+    EXPECT(example.yes && example.part == 0.25);
+}
+
+static void bad_options_are_named(void)
+{
+    struct example example = {0};
+    const char *bad[][2] = {{"--size", "0"},        {"--size", "-1"},  {"--size", "1e300"}, {"--size", "1.5"},
+                            {"--size", "4X"},       {"--size", "nan"}, {"--part", "2"},     {"--yes", "maybe"},
+                            {"--choice", "b"},      {"--choice", ""},  {"--sizes", "1"},    {"size", "1"},
+                            {"--size", "99999999T"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char problem[256] = "";
+        EXPECT(parse(&example, 2, bad[i], problem) == -1);
+        EXPECT(strstr(problem, bad[i][0]) != NULL);
+    }
+    char problem[256] = "";
+    EXPECT(parse(&example, 1, (const char *[]){"--size"}, problem) == -1);
+    EXPECT(strstr(problem, "missing") != NULL);
+}
+
+static void overrides_change_only_what_they_name(void)
+{
+    const struct option *const tables[] = {example_options, NULL};
+    char problem[256] = "";
+    struct example example = {.size = 5, .part = 0.5};
+    EXPECT(options_override("choice=c,size=1K", tables, &example, problem, sizeof problem) == 0);
+    EXPECT(example.choice == 2 && example.size == 1024 && example.part == 0.5);
+    EXPECT(options_override("", tables, &example, problem, sizeof problem) == -1);
+    EXPECT(options_override("size", tables, &example, problem, sizeof problem) == -1);
+    EXPECT(options_override("other=1", tables, &example, problem, sizeof problem) == -1);
+}
+
+static void readers_are_on_another_host(void)
+{
+    struct rank_place places[6] = {{.host_index = 0}, {.host_index = 1}, {.host_index = 0},
+                                   {.host_index = 1}, {.host_index = 0}, {.host_index = 1}};
+    const struct world two_hosts = {.size = 6, .hosts = 2, .places = places};
+    int from[6];
+    int seen[6] = {0};
+    EXPECT(world_reading_from(&two_hosts, 0, from) == 3);
+    for (int r = 0; r < 6; r++) {
+        EXPECT(places[from[r]].host_index != places[r].host_index);
+        seen[from[r]]++;
+    }
+    for (int r = 0; r < 6; r++)
+        EXPECT(seen[r] == 1);
+    struct rank_place alone[3] = {{.host_index = 0}, {.host_index = 0}, {.host_index = 0}};
+    const struct world one_host = {.size = 3, .hosts = 1, .places = alone};
+    EXPECT(world_reading_from(&one_host, 0, from) == 1);
+    EXPECT(from[0] == 1 && from[2] == 0);
+    EXPECT(world_reading_from(&one_host, 2, from) == 2 && from[0] == 2);
+}
+
+static void cached_pages_are_counted(void)
+{
+    char path[] = "page-cache-XXXXXX";
+    enum { BYTES = 1 << 20 };
+    static char bytes[BYTES];
+    const int fd = mkstemp(path);
+    EXPECT(fd >= 0 && write(fd, bytes, BYTES) == BYTES && close(fd) == 0);
+    const struct cached_pages written = page_cache_look(path, 0, BYTES);
+    EXPECT(written.known && written.total > 0 && written.resident == written.total);
+    const struct cached_pages half = page_cache_look(path, BYTES / 2, UINT64_MAX);
+    EXPECT(half.known && half.total == written.total / 2);
+    EXPECT(page_cache_look(path, 2 * BYTES, 1).total == 0);
+    EXPECT(page_cache_write_back(path) == 0 && page_cache_drop(path) == 0);
+    EXPECT(!page_cache_look("no such file", 0, 1).known);
+    unlink(path);
+}
+
+int main(void)
+{
+    content_is_checked_word_by_word();
+    content_tells_seed_dataset_step_and_place();
+    particles_are_finite_and_strided();
+    options_take_units_and_both_spellings();
+    bad_options_are_named();
+    overrides_change_only_what_they_name();
+    readers_are_on_another_host();
+    cached_pages_are_counted();
+    return failures == 0 ? 0 : 1;
+}
