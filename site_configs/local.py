@@ -46,6 +46,7 @@ site_configuration = {
         }
     ],
     "environments": [{"name": "default", "cc": "mpicc", "cxx": "", "ftn": "", "target_systems": ["local"]}],
-    "general": common.GENERAL,
+    # Cases take a second or two: look more often than ReFrame would, so that none waits for the next look.
+    "general": [{**common.GENERAL[0], "poll_rate_min": 10}],
     "logging": common.LOGGING,
 }

@@ -59,7 +59,7 @@ class KernelCheck(Axes, OwnFolder, Bands, rfm.RunOnlyRegressionTest):
     sourcesdir = str(CHECKOUT / "reframe_checks" / "src")
     time_limit = "3m"
 
-    repeats = variable(int, value=5, loggable=True)
+    repeats = variable(int, value=7, loggable=True)
     warmup = variable(int, value=1)
     suite_version = variable(str, value=__version__, loggable=True)
     measurements = variable(typ.List[typ.Dict], value=[], loggable=True)
