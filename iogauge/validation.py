@@ -89,7 +89,8 @@ def validate(
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        first = error.errors()[0]
+        # A misspelt key makes another one missing: it is the mistake.
+        first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
         location = prefix + tuple(part for part in first["loc"])
         message = first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":

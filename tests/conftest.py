@@ -1,0 +1,130 @@
+"""What the tests share: the kernels built once, a launcher that works here, and records to work on."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+#: Root may start Open MPI; containers forbid its copy between processes. Other MPI libraries ignore these.
+MPI_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+}
+
+
+@pytest.fixture(scope="session")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the kernels, built with the compiler wrapper and HDF5 that the machine offers first."""
+    build = tmp_path_factory.mktemp("kernels")
+    for command in (
+        ["cmake", "-S", str(CHECKOUT / "kernels"), "-B", str(build), "-DBUILD_TESTING=OFF", "-DCMAKE_C_COMPILER=mpicc"],
+        ["cmake", "--build", str(build), "--parallel", "2"],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return build
+
+
+def run_mpi(ranks: int, *command: str | Path, launcher: str = "mpirun", **kwargs: Any) -> Any:
+    """Run under MPI; returns the completed process with its output as text."""
+    environment = {**os.environ, **MPI_ENVIRONMENT, **kwargs.pop("env", {})}
+    return subprocess.run(
+        [*launcher.split(), "-np", str(ranks), *map(str, command)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=environment,
+        **kwargs,
+    )
+
+
+@pytest.fixture
+def record() -> dict[str, Any]:
+    """A true record of a write on two ranks of one host, three repeats; a copy for each test."""
+    return copy.deepcopy(_WRITE)
+
+
+@pytest.fixture
+def read_record(record: dict[str, Any]) -> dict[str, Any]:
+    """The read that belongs to it."""
+    record["operation"] = "read"
+    record["read_shift"] = {"ranks": 1, "other_rank_fraction": 1.0, "other_host_fraction": 0.0}
+    for repeat in record["repeats"]:
+        repeat |= {"cached_fraction_before_drop": 1.0, "cached_fraction": 0.0, "flush_seconds": 0.0}
+        repeat["total_seconds"] = repeat["open_seconds"] + repeat["transfer_seconds"] + repeat["close_seconds"]
+    return record
+
+
+def as_lines(*records: dict[str, Any]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
+needs_mpich = pytest.mark.skipif(shutil.which("mpicc.mpich") is None, reason="needs MPICH beside Open MPI: mpicc.mpich")
+
+_BYTES = 64 << 20
+_WRITE: dict[str, Any] = {
+    "schema": "iogauge.measurement/1",
+    "benchmark": "particles",
+    "operation": "write",
+    "interface": "hdf5",
+    "role": "main",
+    "differs": {},
+    "collective": False,
+    "pattern": {
+        "locality": "CC",
+        "dimensions": 1,
+        "shape": [524288],
+        "particles": 524288,
+        "steps": 2,
+        "compute_seconds": 0.0,
+        "selection": "full",
+        "fraction": 1.0,
+        "stride": 0,
+        "block": 0,
+        "chunk": 0,
+        "file_per_process": False,
+        "collective_metadata": False,
+        "alignment_bytes": 4096,
+        "fsync": True,
+    },
+    "logical_bytes": _BYTES,
+    "file_bytes": _BYTES + 8192,
+    "ranks": 2,
+    "hosts": {"n1": [0, 1]},
+    "read_shift": None,
+    "seed": 1,
+    "started": "2026-11-21T04:40:00Z",
+    "repeats": [
+        {
+            "open_seconds": 0.01,
+            "transfer_seconds": transfer,
+            "flush_seconds": 0.1,
+            "close_seconds": 0.01,
+            "total_seconds": transfer + 0.12,
+            "prepare_seconds": 0.02,
+            "verified_bytes": _BYTES,
+            "mismatches": 0,
+            "cached_fraction_before_drop": None,
+            "cached_fraction": None,
+        }
+        for transfer in (0.52, 0.5, 0.58)
+    ],
+    "placement": [
+        {"rank": 0, "host": "n1", "pid": 100, "cpus": [0], "cores": [0]},
+        {"rank": 1, "host": "n1", "pid": 101, "cpus": [1], "cores": [1]},
+    ],
+    "software": {"hdf5": "1.10.8", "mpi": "Open MPI v4.1.4", "suite": "0.1.0", "kernels": "abc", "compiler": "GNU 12"},
+}

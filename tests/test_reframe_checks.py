@@ -1,0 +1,253 @@
+"""The ReFrame tests, really run on a copy of the checkout: axes, bands, defects, and what ReFrame's own report keeps."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import CHECKOUT
+
+REFRAME = Path(sys.executable).parent / "reframe"
+SMALL = ("-S", "ParticlesCheck.particles=65536", "-S", "SegmentsCheck.block_bytes=2097152", "-S", "repeats=2")
+CC_MEMORY = (
+    "ParticlesCheck %nodes=1 %ranks_per_node={ranks} %file_system={fs} %locality=CC %dimensions=1 %selection=full"
+)
+
+needs_two_cores = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A copy of what a site has, to change."""
+    copy = tmp_path / "a site"
+    for folder in ("reframe_checks", "site_configs", "reference_values", "kernels"):
+        shutil.copytree(CHECKOUT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+@pytest.fixture(scope="session")
+def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The preloadable defects, built against the HDF5 that the kernels use."""
+    folder = tmp_path_factory.mktemp("faults")
+    (folder / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(faults C)\nset(HDF5_PREFER_PARALLEL ON)\n"
+        "find_package(MPI REQUIRED COMPONENTS C)\nfind_package(HDF5 REQUIRED COMPONENTS C)\n"
+        f'add_library(faults SHARED "{CHECKOUT}/tests/faults/faults.c")\n'
+        "target_include_directories(faults PRIVATE ${HDF5_C_INCLUDE_DIRS})\n"
+        "target_link_libraries(faults MPI::MPI_C ${CMAKE_DL_LIBS})\n"
+    )
+    for command in (["cmake", "-S", folder, "-B", folder, "-DCMAKE_C_COMPILER=mpicc"], ["cmake", "--build", folder]):
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "libfaults.so"
+
+
+def reframe(site: Path, *arguments: str, name: str = "", **environment: str) -> tuple[Any, list[dict[str, Any]]]:
+    """Run ReFrame on a copy; returns the process and the report's entries of tests (not of builds)."""
+    run = site.parent / "run"
+    shutil.rmtree(run, ignore_errors=True)
+    run.mkdir()
+    command = [REFRAME, "-C", site / "site_configs" / "local.py", "-c", site / "reframe_checks", "--prefix", run]
+    command += ["--report-file", run / "report.json", *arguments]
+    if name:
+        command += ["-n", name.replace("%", ".*")]
+    done = subprocess.run(
+        [*map(str, command)],
+        cwd=run,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env={**os.environ, "IOGAUGE_HOME": str(site.parent / "home"), **environment},
+    )
+    report = run / "report.json"
+    entries = json.loads(report.read_text())["runs"][0]["testcases"] if report.exists() else []
+    return done, [entry for entry in entries if not entry["fixture"]]
+
+
+def one(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    assert len(entries) == 1, [entry["name"] for entry in entries]
+    return entries[0]
+
+
+def values(entry: dict[str, Any]) -> dict[str, list[Any]]:
+    """Performance variable to value, reference, lower, upper, unit, result."""
+    return {name.rpartition(":")[2]: value for name, value in (entry["perfvalues"] or {}).items()}
+
+
+def test_the_nightly_suite_is_listed_in_five_seconds_and_crosses_every_axis(site):
+    begin = time.monotonic()
+    done, _ = reframe(site, "-t", "nightly", "-l")
+    assert time.monotonic() - begin < 5
+    assert done.returncode == 0
+    cases = [line for line in done.stdout.splitlines() if line.startswith("- ")]
+    ranks = (1, 2) if len(os.sched_getaffinity(0)) > 1 else (1,)
+    for check in ("ParticlesCheck", "SegmentsCheck"):
+        for file_system in ("disk", "memory"):
+            for number in ranks:
+                axes = f"- {check} %nodes=1 %ranks_per_node={number} %file_system={file_system} "
+                assert any(case.startswith(axes) for case in cases), axes
+    assert f"Found {len(cases)} check(s)" in done.stdout
+
+
+def test_a_dry_run_names_every_case_without_a_band(site):
+    name = "particles/write/memory/1x1/CC/hdf5"
+    bands = {name: BAND, name.replace("write", "read"): BAND}
+    write_bands(site, bands)
+    done, entries = reframe(site, "-t", "nightly", "--dry-run", "-S", "require_reference=1")
+    assert done.returncode == 1
+    covered = [entry for entry in entries if entry["band_status"] == "found"]
+    assert [entry["band_key"] for entry in covered] == [name]
+    assert covered[0]["result"] == "pass"
+    for entry in entries:
+        if entry not in covered:
+            assert (entry["band_status"], entry["result"]) == ("missing", "fail")
+            assert "no reference value found" in entry["fail_reason"]
+
+
+BAND = {"observed": {"reference": 1e6, "lower": -0.1, "upper": 0.1, "unit": "MiB/s"}, "from": {"method": "test"}}
+
+
+def write_bands(site: Path, bands: dict[str, Any]) -> None:
+    document = {"schema": "iogauge.bands/1", "site": "local", "bands": bands}
+    (site / "reference_values" / "local.yaml").write_text(json.dumps(document))  # JSON is YAML
+
+
+def without_portable_bands(site: Path) -> None:
+    (site / "reference_values" / "portable.yaml").write_text("schema: iogauge.portable/1\nbands: []\n")
+
+
+def test_one_case_runs_with_sizes_of_its_own_and_the_report_keeps_everything(site):
+    without_portable_bands(site)
+    done, entries = reframe(site, "-r", *SMALL, name=CC_MEMORY.format(ranks=1, fs="memory"))
+    assert done.returncode == 0, done.stdout
+    entry = one(entries)
+    assert (entry["verdict"], entry["band_status"]) == ("no reference", "missing")
+    assert entry["band_key"] == "particles/write/memory/1x1/CC/hdf5"
+    assert len(entry["measurements"]) == 6
+    assert all(len(m["repeats"]) == 2 and m["pattern"]["particles"] == 65536 for m in entry["measurements"])
+    found = values(entry)
+    assert {"write_observed", "write_raw", "read_observed", "read_raw", "write_to_mpiio", "read_to_posix"} <= set(found)
+    m = entry["measurements"][0]
+    best = max(m["logical_bytes"] / 2**20 / repeat["total_seconds"] for repeat in m["repeats"])
+    assert found["write_observed"][0] == pytest.approx(best)
+    assert found["write_observed"][4] == "MiB/s"
+    assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+
+
+def test_a_band_that_is_missed_fails_the_case_and_keeps_its_rate(site):
+    write_bands(site, {"particles/write/memory/1x1/CC/hdf5": BAND})
+    done, entries = reframe(site, "-r", *SMALL, name=CC_MEMORY.format(ranks=1, fs="memory"))
+    assert done.returncode == 1
+    entry = one(entries)
+    assert (entry["result"], entry["fail_phase"], entry["verdict"]) == ("fail", "performance", "regressed")
+    assert entry["band_status"] == "found, missing"
+    assert values(entry)["write_observed"][1] == 1e6
+    assert values(entry)["write_observed"][0] > 0
+
+
+@needs_two_cores
+def test_two_ranks_on_one_core_are_invalid_and_have_no_rate(site):
+    """What the CLAIX study learned too late, really produced: the launcher is confined to one core."""
+    config = site / "site_configs" / "local.py"
+    text = config.read_text()
+    assert "if ranks <= cores" in text
+    config.write_text(text.replace("if ranks <= cores", ""))
+    core = min(os.sched_getaffinity(0))
+    name = CC_MEMORY.format(ranks=2, fs="memory")
+    binding = {"OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        done, entries = reframe(site, "-r", *SMALL, name=name, **binding)
+    finally:
+        os.sched_setaffinity(0, before)
+    assert done.returncode == 1
+    entry = one(entries)
+    assert (entry["verdict"], entry["fail_phase"]) == ("invalid", "sanity")
+    assert f"2 ranks (0-1) share core {core} of {os.uname().nodename}" in entry["fail_reason"]
+    assert not entry["perfvalues"]
+
+
+def test_a_changed_byte_is_invalid_and_has_no_rate(site, faults):
+    preload = ("-S", f"env_vars=LD_PRELOAD:{faults},FAULT_FLIP_BYTE:1")
+    done, entries = reframe(site, "-r", *SMALL, *preload, name=CC_MEMORY.format(ranks=1, fs="disk"))
+    assert done.returncode == 1
+    entry = one(entries)
+    assert (entry["verdict"], entry["fail_phase"]) == ("invalid", "sanity")
+    assert "exit code 3: data differ: dataset Timestep_" in entry["fail_reason"]
+    assert not entry["perfvalues"]
+    assert not list((site.parent / "home").rglob("iogauge-case.*"))
+
+
+def test_a_read_from_the_page_cache_is_said_to_be_one_and_has_no_band(site, faults):
+    without_portable_bands(site)
+    name = "particles/write/disk/1x1/CC/hdf5"
+    write_bands(site, {name.replace("write", "read"): BAND})
+    preload = ("-S", f"env_vars=LD_PRELOAD:{faults},FAULT_KEEP_CACHE:1")
+    scratch = site.parent / "scratch"
+    scratch.mkdir()
+    kind = subprocess.run(["stat", "-f", "-c", "%T", scratch], capture_output=True, text=True, check=True)
+    if kind.stdout.strip() == "tmpfs":
+        pytest.skip("needs a temporary folder on a disk: what is in memory is no cached storage")
+    case = CC_MEMORY.format(ranks=1, fs="disk")
+    done, entries = reframe(site, "-r", *SMALL, *preload, name=case, IOGAUGE_SCRATCH=str(scratch))
+    entry = one(entries)
+    assert entry["result"] == "pass", "a band of storage must not be held against the cache"
+    row = next(row for row in entry["judgement"]["rows"] if row["operation"] == "read")
+    assert (row["band_status"], row["verdict"], row["cached_fraction"]) == ("cached", "no reference", 1.0)
+    done, entries = reframe(site, "-r", *SMALL, name=case, IOGAUGE_SCRATCH=str(scratch))
+    assert one(entries)["verdict"] == "regressed", "uncached, the same band does apply"
+
+
+def test_a_full_or_missing_file_system_ends_the_case_before_the_kernel(site):
+    done, entries = reframe(
+        site, "-r", "-S", "ParticlesCheck.particles=1099511627776", name=CC_MEMORY.format(ranks=1, fs="memory")
+    )
+    assert done.returncode == 1
+    assert "the case writes" in one(entries)["fail_reason"]
+    done, entries = reframe(
+        site, "-r", *SMALL, name=CC_MEMORY.format(ranks=1, fs="disk"), IOGAUGE_SCRATCH="/no/such/folder"
+    )
+    assert "/no/such/folder is not a folder here" in one(entries)["fail_reason"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ('"type": "memory"', '"type": "memroy"', "file_systems.memory.type"),
+        ('"nodes": [1]', '"node": [1]', "node: unknown key; allowed: file_systems, nodes"),
+    ],
+)
+def test_a_broken_site_configuration_ends_reframe_with_exit_code_2(site, old, new, text):
+    config = site / "site_configs" / "local.py"
+    assert old in config.read_text()
+    config.write_text(config.read_text().replace(old, new))
+    done, _ = reframe(site, "-r", "-t", "nightly")
+    assert done.returncode == 2
+    line = next(i for i, text in enumerate(config.read_text().splitlines(), 1) if new in text)
+    assert f"local.py:{line}:" in done.stderr + done.stdout
+    assert text in done.stderr + done.stdout
+
+
+@needs_two_cores
+def test_hdf5_made_a_third_slower_is_found_on_the_first_night(site, faults):
+    """The portable bands: clean they hold, and with H5Dwrite and H5Dread at 0.7 of their speed they do not."""
+    name = CC_MEMORY.format(ranks=2, fs="memory")
+    done, entries = reframe(site, "-r", name=name)
+    assert one(entries)["verdict"] == "pass", one(entries)["judgement"]["reasons"]
+    preload = ("-S", f"env_vars=LD_PRELOAD:{faults},FAULT_SLOW_HDF5:0.7")
+    done, entries = reframe(site, "-r", *preload, name=name)
+    entry = one(entries)
+    assert done.returncode == 1
+    assert entry["verdict"] == "regressed"
+    verdicts = {row["operation"]: row["verdict"] for row in entry["judgement"]["rows"] if row["role"] == "main"}
+    assert verdicts == {"write": "regressed", "read": "regressed"}
+    assert "HDF5 to MPI-IO" in " ".join(entry["judgement"]["reasons"])
