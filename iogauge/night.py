@@ -111,6 +111,10 @@ def write_whole(path: Path, text: str) -> None:
         raise
 
 
+#: Of ReFrame's results: skipped by the check, not begun or broken off when the run was stopped, kernels not built.
+_NEVER_RAN = ("skip", "abort", "fail_deps")
+
+
 class RunReport(_Record):
     """What concerns us of ReFrame's JSON run report."""
 
@@ -130,11 +134,10 @@ def read_run_report(path: Path) -> RunReport:
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"no run report of ReFrame: {error!r}", file=path) from error
     tests = [entry for entry in entries if not entry["fixture"]]
-    builds = [entry for entry in entries if entry["fixture"] and entry["result"] not in ("pass", "skip")]
-    cases = [_case(entry) for entry in tests if entry["result"] not in ("skip", "abort")]
+    builds = [entry for entry in entries if entry["fixture"] and entry["result"] not in ("pass", *_NEVER_RAN)]
     return RunReport(
         selected=len(tests),
-        cases=tuple(case for case in cases if case is not None),
+        cases=tuple(_case(entry) for entry in tests if entry["result"] not in _NEVER_RAN),
         software=_software(tests),
         build_failure=" / ".join(filter(None, map(_build_failure, builds))),
     )
@@ -147,9 +150,7 @@ def _software(entries: Iterable[dict[str, Any]]) -> Software | None:
     return None
 
 
-def _case(entry: dict[str, Any]) -> Case | None:
-    if entry["result"] != "pass" and entry["fail_phase"] == "startup":
-        return None  # never began: its build failed, or the run was stopped before it
+def _case(entry: dict[str, Any]) -> Case:
     judgement = Judgement.model_validate(entry["judgement"]) if entry.get("judgement") else invalid([_failure(entry)])
     return Case(
         name=entry["display_name"],
@@ -169,11 +170,10 @@ def _failure(entry: dict[str, Any]) -> str:
 
 
 def _build_failure(entry: dict[str, Any]) -> str:
-    if entry["result"] == "abort":
-        return ""
     reason = " ".join(str(entry["fail_reason"] or "").split())
-    said = _last_lines(Path(entry["stagedir"]) / str(entry.get("build_stderr") or "none"), 5)
-    return f"the kernels could not be built: {reason}" + (f" ({said})" if said else "")
+    log = Path(entry["stagedir"]) / str(entry.get("build_stderr") or "none")
+    said = _last_lines(log, 5)
+    return f"the kernels could not be built: {reason}" + (f" ({said}; all of it: {log})" if said else "")
 
 
 def _last_lines(path: Path, count: int = 3) -> str:

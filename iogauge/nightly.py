@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import runpy
@@ -31,6 +32,9 @@ from iogauge.sites import Site, read_site
 
 #: ReFrame has this long to stop its jobs after an interrupt (its own grace period for a job is 2 s).
 STOP_SECONDS = 30
+
+#: Every process of a night has the night's folder in this environment variable, by which stragglers are known.
+NIGHT_VARIABLE = "IOGAUGE_NIGHT"
 
 #: Nights that are looked through for "k of 14 nights".
 NIGHTS_LOOKED_AT = 60
@@ -132,8 +136,12 @@ def run_night(
 def _run_locked(
     site: str, sites: dict[str, Site], suite: str, options: Sequence[str], runs: Path, progress: Progress
 ) -> tuple[Night, Path]:
-    removed = [name for folder in _folders(runs) if not (folder / "night.json").exists() for name in _sweep(folder)]
-    earlier = _earlier_nights(runs)
+    removed = []
+    for unfinished in _folders(runs):
+        if not (unfinished / "night.json").exists():
+            _end_stragglers(unfinished)
+            removed += remove_left_over(unfinished)
+    earlier = earlier_nights(runs)
     started = datetime.now(timezone.utc)
     folder = runs / started.strftime("%Y%m%dT%H%M%SZ")
     folder.mkdir()
@@ -141,10 +149,10 @@ def _run_locked(
     with _Stop() as stop:
         cause = _run_reframe(site, suite, options, folder, progress, stop)
         _end_stragglers(folder)
-        removed += _sweep(folder)
+        removed += remove_left_over(folder)
     report_path = folder / "reframe.json"
     if not report_path.exists() and not cause:
-        raise InputError(_why_no_report(folder, suite), file=folder / "reframe.log")
+        raise InputError(_why_no_report(folder, suite, options), file=folder / "reframe.log")
     report = read_run_report(report_path) if report_path.exists() else None
     cases = report.cases if report else ()
     paths = {name: _expanded(fs.path) for s in sites.values() for name, fs in s.file_systems.items()}
@@ -171,24 +179,20 @@ def _folders(runs: Path) -> list[Path]:
     return sorted(folder for folder in runs.iterdir() if folder.is_dir())
 
 
-def _earlier_nights(runs: Path) -> Counter[str]:
-    """On how many of the last nights each series was measured."""
+def earlier_nights(runs: Path) -> Counter[str]:
+    """On how many of the last nights each series was measured. Cases may share a baseline: it counts once a night."""
     found: Counter[str] = Counter()
     for folder in _folders(runs)[-NIGHTS_LOOKED_AT:]:
         path = folder / "night.json"
         if path.exists():
             with suppress(InputError):
-                found.update(row.key for case in Night.load(path).cases for row in case.judgement.rows)
+                found.update({row.key for case in Night.load(path).cases for row in case.judgement.rows})
     return found
 
 
 def _expanded(path: str) -> Path | None:
     text = os.path.expandvars(path)
     return None if "$" in text else Path(text)
-
-
-def _sweep(folder: Path) -> list[str]:
-    return remove_left_over(folder)
 
 
 def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, progress: Progress, stop: _Stop) -> str:
@@ -201,7 +205,12 @@ def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, pr
         *("--prefix", str(folder / "reframe"), "--report-file", str(folder / "reframe.json")),
         *options,
     ]
-    environment = {**os.environ, "RFM_PERFLOG_DIR": str(folder / "perflogs"), "PYTHONUNBUFFERED": "1"}
+    environment = {
+        **os.environ,
+        "RFM_PERFLOG_DIR": str(folder / "perflogs"),
+        "PYTHONUNBUFFERED": "1",
+        NIGHT_VARIABLE: str(folder),
+    }
     log = folder / "output.txt"
     with log.open("w", encoding="utf-8") as out:
         # A session of its own: Ctrl-C reaches this program alone, which passes it on in order.
@@ -239,8 +248,8 @@ def _tell(line: str, progress: Progress) -> None:
 
 
 def _end_stragglers(folder: Path) -> None:
-    """End processes that still work in a stage folder of this night: ranks of a job whose script was killed."""
-    mine = [p for p in psutil.process_iter() if p.pid != os.getpid() and _works_in(p, folder)]
+    """End what still runs of a night on this machine: ranks of a job whose script was killed, ReFrame without its parent."""
+    mine = [process for process in psutil.process_iter() if _belongs_to(process, folder)]
     for process in mine:
         with suppress(psutil.Error):
             process.terminate()
@@ -251,17 +260,20 @@ def _end_stragglers(folder: Path) -> None:
     psutil.wait_procs(alive, timeout=3)
 
 
-def _works_in(process: psutil.Process, folder: Path) -> bool:
+def _belongs_to(process: psutil.Process, folder: Path) -> bool:
+    """Not by its working directory: somebody may be reading the logs there."""
     try:
-        return folder in Path(process.cwd()).parents
+        return process.pid != os.getpid() and process.environ().get(NIGHT_VARIABLE) == str(folder)
     except (psutil.Error, OSError):
         return False
 
 
-def _why_no_report(folder: Path, suite: str) -> str:
+def _why_no_report(folder: Path, suite: str, options: Sequence[str]) -> str:
     text = (folder / "output.txt").read_text(encoding="utf-8", errors="replace")
     if re.search(r"Ran 0/0|Found 0 check|Running 0 check", text):
         skipped = re.findall(r"WARNING: (skipping test file .*)", text)
-        return f"suite {suite!r} selects no case" + (f": {skipped[0]}" if skipped else "; there are: nightly, full")
+        names = [value for option, value in itertools.pairwise(options) if option == "-n"]
+        what = f"suite {suite!r} selects no case" + (f" named like {' or '.join(map(repr, names))}" if names else "")
+        return f"{what}: {skipped[0]}" if skipped else f"{what}; the suites are: nightly, full"
     lines = [line for line in text.splitlines() if line.strip()]
     return "ReFrame ended without a report: " + " / ".join(lines[-5:])

@@ -1,0 +1,266 @@
+"""A whole night on the local site, with the defects really produced: what is kept, what is removed, how it exits."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import CHECKOUT
+from filelock import FileLock
+from samples import case, make_night
+
+from iogauge import nightly
+from iogauge.errors import InputError
+from iogauge.night import Night
+
+IOGAUGE = Path(sys.executable).parent / "iogauge"
+SMALL = ("--set", "ParticlesCheck.particles=4096", "--set", "ParticlesCheck.repeats=2", "--set", "warmup=0")
+ONE_RANK_CC = r"ParticlesCheck.*ranks_per_node=1%.*locality=CC%dimensions=1%selection=full"
+
+pytestmark = pytest.mark.skipif(
+    not (IOGAUGE.exists() and shutil.which("mpicc") and shutil.which("mpirun")),
+    reason="needs the command iogauge beside this Python, and mpicc and mpirun",
+)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Runs and data of this test alone."""
+    (tmp_path / "scratch").mkdir()
+    return {**os.environ, "IOGAUGE_HOME": str(tmp_path / "home"), "IOGAUGE_SCRATCH": str(tmp_path / "scratch")}
+
+
+def start(environment: dict[str, str], *arguments: str) -> subprocess.Popen[str]:
+    command = [str(IOGAUGE), "nightly", *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+
+
+def run(environment: dict[str, str], *arguments: str) -> tuple[int, str, str]:
+    process = start(environment, *arguments)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def only_night(tmp_path: Path) -> tuple[Night, Path]:
+    (folder,) = (path for path in (tmp_path / "home" / "runs").iterdir() if path.is_dir())
+    return Night.load(folder / "night.json"), folder
+
+
+def processes_below(folder: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            below = folder in (Path(process.cwd()), *Path(process.cwd()).parents)
+        except (psutil.Error, OSError):
+            continue
+        if below and process.status() != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+def case_folders() -> set[Path]:
+    return set(Path("/dev/shm").glob("iogauge-case.*"))
+
+
+def test_a_night_is_recorded_shown_and_leaves_no_data(tmp_path, environment):
+    before = case_folders()
+    code, out, err = run(environment, "--name", ONE_RANK_CC, *SMALL)
+    night, folder = only_night(tmp_path)
+    assert code == night.exit_code, err
+    assert night.complete
+    assert night.selected == 2
+    assert {one.file_system for one in night.cases} == {"disk", "memory"}
+    assert {row.key for _, row in night.rows} == {
+        f"particles/{operation}/{place}/1x1/CC/hdf5" for operation in ("write", "read") for place in ("disk", "memory")
+    }
+    assert all(row.verified and len(row.observed_repeats_mib_s) == 2 for _, row in night.rows)
+    assert night.software is not None
+    assert {mount.file_system for mount in night.machine.mounts} == {"disk", "memory"}
+    for word in ("particles write CC", "1 rank on 1 core of 1 host", "(1 of 14 nights)", str(folder / "index.html")):
+        assert word in out
+    assert (folder / "index.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    for measured in night.cases:
+        assert (Path(measured.stage) / "records.jsonl").exists(), "the evidence named is not there"
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert case_folders() == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_night_ends_its_jobs_and_keeps_what_was_measured(tmp_path, environment, number):
+    before = case_folders()
+    names = ("--name", r"ParticlesCheck.*ranks_per_node=1%.*disk.*=CC%.*=1%.*=full")
+    names += ("--name", r"SegmentsCheck.*ranks_per_node=1%.*disk%access=contiguous$")
+    process = start(environment, *names, *SMALL, "--set", "SegmentsCheck.repeats=100000")
+    home = tmp_path / "home"
+    deadline = time.monotonic() + 60
+    while not _works(home, "segments") and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    assert _works(home, "segments"), "the long case never began"
+    assert list((tmp_path / "scratch").iterdir()), "it had no data to remove"
+
+    asked = time.monotonic()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert time.monotonic() - asked < nightly.STOP_SECONDS
+    assert process.returncode == 2, err
+    assert processes_below(home) == []
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert case_folders() == before
+    night, folder = only_night(tmp_path)
+    assert not night.complete
+    assert night.cause == f"stopped by {number.name}"
+    assert "particles/write/disk/1x1/CC/hdf5" in {row.key for _, row in night.rows}
+    assert not any(row.benchmark == "segments" for _, row in night.rows)
+    assert f"INCOMPLETE: stopped by {number.name}" in out
+    assert "particles write CC" in out
+    assert "Incomplete" in (folder / "index.html").read_text(encoding="utf-8")
+
+
+def _works(home: Path, kernel: str) -> bool:
+    return any(process.name() == kernel for process in processes_below(home))
+
+
+def test_a_file_system_that_is_not_there_makes_its_cases_invalid_in_words(tmp_path, environment):
+    environment["IOGAUGE_SCRATCH"] = str(tmp_path / "not-mounted")
+    code, out, err = run(environment, "--name", ONE_RANK_CC, *SMALL)
+    assert code == 1, err
+    night, _ = only_night(tmp_path)
+    by_place = {one.file_system: one.judgement for one in night.cases}
+    assert by_place["disk"].verdict == "invalid"
+    assert by_place["disk"].rows == ()
+    assert "is not a folder here" in by_place["disk"].reasons[0]
+    assert by_place["memory"].rows
+    assert "1 invalid" in out
+    assert f"{tmp_path}/not-mounted is not a folder here" in out
+
+
+def test_kernels_that_do_not_build_are_said_and_exit_2(tmp_path, environment):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "mpicc").write_text("#!/bin/sh\necho 'licence server not reached' >&2\nexit 1\n")
+    (tools / "mpicc").chmod(0o755)
+    environment["PATH"] = f"{tools}:{environment['PATH']}"
+    code, out, _ = run(environment, "--name", ONE_RANK_CC, *SMALL)
+    assert code == 2
+    assert "the kernels could not be built" in out
+    night, _ = only_night(tmp_path)
+    assert night.cases == ()
+
+
+@pytest.mark.parametrize("arguments", [("--name", "NoSuchCheck"), ("--suite", "monthly")])
+def test_a_night_without_a_case_fails(environment, arguments):
+    code, _, err = run(environment, *arguments)
+    assert code == 2
+    assert "no case" in err
+    assert arguments[1] in err
+    assert "Traceback" not in err
+
+
+def test_a_second_night_at_the_same_time_is_refused(tmp_path, environment):
+    runs = tmp_path / "home" / "runs"
+    runs.mkdir(parents=True)
+    with FileLock(runs / "lock"):
+        code, _, err = run(environment, "--name", ONE_RANK_CC)
+    assert code == 2
+    assert "another night is running here" in err
+    assert [path.name for path in runs.iterdir() if path.is_dir()] == []
+
+
+@pytest.fixture
+def other_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of what people write, to spoil."""
+    for name in ("site_configs", "reference_values", "reframe_checks"):
+        shutil.copytree(CHECKOUT / name, tmp_path / "checkout" / name)
+    monkeypatch.setattr(nightly, "checkout", lambda: tmp_path / "checkout")
+    monkeypatch.setenv("IOGAUGE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("IOGAUGE_SCRATCH", str(tmp_path))
+    return tmp_path / "checkout"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "reason"),
+    [
+        ("site_configs/local.py", '"type": "memory"', '"type": "cloud"', "cloud"),
+        ("site_configs/local.py", '"nodes": [1]', '"nodes": [0]', "nodes"),
+        ("site_configs/local.py", "site_configuration = {", "site_configuration = {{", "local.py"),
+    ],
+)
+def test_a_wrong_site_configuration_stops_the_night_before_anything_runs(other_checkout, name, old, new, reason):
+    path = other_checkout / name
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(InputError, match=reason) as caught:
+        nightly.run_night("local", "nightly")
+    assert caught.value.file == path
+    assert caught.value.line
+    assert not nightly.home().exists()
+
+
+def test_wrong_bands_stop_the_night_before_anything_runs(other_checkout):
+    path = other_checkout / "reference_values" / "local.yaml"
+    path.write_text(
+        "schema: iogauge.bands/1\nsite: local\nbands:\n  particles/write/disk/1x1/CC/hdf5:\n"
+        "    observed: {reference: -1, lower: -0.1, upper: 0.1, unit: MiB/s}\n    from: {method: none}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(InputError, match="reference") as caught:
+        nightly.run_night("local", "nightly")
+    assert (caught.value.file, caught.value.line) == (path, 5)
+    assert not nightly.home().exists()
+
+
+@pytest.fixture
+def killed_night(tmp_path: Path, environment: dict[str, str]) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
+    """What a night leaves that was killed with no time to clean: a case folder, and a rank still at work."""
+    folder = tmp_path / "home" / "runs" / "20260101T000000Z"
+    stage = folder / "reframe" / "stage" / "case"
+    stage.mkdir(parents=True)
+    data = tmp_path / "scratch" / "iogauge-case.abcdefgh"
+    data.mkdir()
+    for file in (stage / "case_folder.txt", data / ".iogauge-case"):
+        file.write_text(f"{data}\n")
+    rank = subprocess.Popen(["sleep", "60"], cwd=stage, env={**environment, nightly.NIGHT_VARIABLE: str(folder)})
+    yield data, rank
+    rank.kill()
+    rank.wait()
+
+
+def test_the_next_night_clears_away_what_a_killed_night_left(environment, killed_night):
+    data, rank = killed_night
+    run(environment, "--name", "NoSuchCheck")
+    assert not data.exists()
+    assert rank.poll() is not None, "a rank of the killed night still disturbs this one"
+
+
+def test_a_process_of_someone_else_in_a_nights_folder_is_left_alone(tmp_path, environment, killed_night):
+    stage = tmp_path / "home" / "runs" / "20260101T000000Z" / "reframe"
+    reader = subprocess.Popen(["sleep", "60"], cwd=stage)
+    try:
+        run(environment, "--name", "NoSuchCheck")
+        assert reader.poll() is None
+    finally:
+        reader.kill()
+        reader.wait()
+
+
+def test_a_series_that_several_cases_share_counts_once_a_night(tmp_path):
+    """As the POSIX baseline of the collective and of the independent case do."""
+    for name, started in (("one", "2026-11-20T02:00:00Z"), ("two", "2026-11-21T02:00:00Z")):
+        night = make_night(case("write"), case("write"), started=started)
+        (tmp_path / name).mkdir()
+        night.save(tmp_path / name / "night.json")
+    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "spoiled").mkdir()
+    (tmp_path / "spoiled" / "night.json").write_text("{")
+    assert set(nightly.earlier_nights(tmp_path).values()) == {2}
