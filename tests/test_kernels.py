@@ -167,7 +167,7 @@ BAD = [
     ("segments", ("--colective", "yes"), "--colective: unknown option"),
     ("segments", ("--block",), "--block: a value is missing"),
     ("particles", ("--particles", "7", "--dimensions", "2"), "--particles 7: cannot be laid out"),
-    ("particles", ("--particles", "4503599627370496"), "more bytes than a file offset holds"),
+    ("particles", ("--particles", "4503599627370496", "--steps", "1000"), "more bytes than a file offset holds"),
     ("particles", ("--selection", "partial", "--fraction", "0"), "--fraction 0"),
     ("particles", ("--selection", "partial", "--fraction", "1.5"), "--fraction 1.5: out of range"),
     ("particles", ("--selection", "strided", "--block", "9", "--stride", "3"), "--stride 3: smaller than --block 9"),
@@ -276,7 +276,7 @@ def test_one_changed_byte_is_found_and_named(kernels, target, interface, options
     assert kernel(kernels, "particles", target, *common, "--operation", "write", "--keep", "yes").returncode == 0
     (path,) = target.iterdir()
     with path.open("r+b") as file:
-        file.seek(path.stat().st_size // 2)
+        file.seek(path.stat().st_size // 3)
         byte = file.read(1)[0]
         file.seek(-1, os.SEEK_CUR)
         file.write(bytes([byte ^ 1]))
