@@ -119,12 +119,12 @@ class PortableBands(_Written):
     schema_: Literal["iogauge.portable/1"] = Field(alias="schema")
     bands: list[PortableBand]
 
-    def find(self, main: Measurement, baseline: Measurement, medium: Medium) -> PortableBand | None:
-        """The first band for the ratio of ``main`` to ``baseline``, or ``None``."""
+    def find(self, main: Measurement, baseline: Measurement, medium: Medium, metric: Metric) -> PortableBand | None:
+        """The first band for the ratio of ``main`` to ``baseline`` in ``metric``, or ``None``."""
         for band in self.bands:
             when = band.when
             if (
-                band.against == baseline.differs
+                (band.metric, band.against) == (metric, baseline.differs)
                 and when.benchmark == main.benchmark
                 and when.operation == main.operation
                 and when.interface == main.interface

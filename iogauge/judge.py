@@ -220,23 +220,32 @@ def _ratios(
             continue
         if main.operation == "write" and set(baseline.differs) <= _READ_ONLY_OPTIONS:
             continue
-        band = portable.find(main, baseline, medium)
-        metric: Metric = "observed" if band is None else band.metric
-        result = ratio(main, baseline, metric)
+        # The observed ratio is always told; the raw one, without the cost of open and close, where a band judges it.
+        observed = portable.find(main, baseline, medium, "observed")
+        raw = portable.find(main, baseline, medium, "raw")
         alike = is_cached(main, type_) == is_cached(baseline, type_)
-        rows.append(
-            RatioRow(
-                name=ratio_name(baseline.differs),
-                label=_ratio_label(main, baseline.differs),
-                metric=metric,
-                value=result.value,
-                spread=result.spread,
-                pairs=result.pairs,
-                limits=None if band is None else _limits(band),
-                place="cached differently" if not alike else "no band" if band is None else band.place(result.value),
-            )
-        )
+        rows.append(_ratio_row(main, baseline, "observed", observed, alike))
+        if raw is not None:
+            rows.append(_ratio_row(main, baseline, "raw", raw, alike))
     return tuple(rows)
+
+
+def _ratio_row(main: Measurement, baseline: Measurement, metric: Metric, band: Band | None, alike: bool) -> RatioRow:
+    result = ratio(main, baseline, metric)
+    suffix = "_raw" if metric == "raw" else ""
+    place: Literal["below", "inside", "above", "no band", "cached differently"] = "no band"
+    if band is not None:
+        place = band.place(result.value) if alike else "cached differently"
+    return RatioRow(
+        name=ratio_name(baseline.differs) + suffix,
+        label=_ratio_label(main, baseline.differs) + (", raw" if suffix else ""),
+        metric=metric,
+        value=result.value,
+        spread=result.spread,
+        pairs=result.pairs,
+        limits=None if band is None else _limits(band),
+        place=place,
+    )
 
 
 def _verdict(m: Measurement, status: BandStatus, band: Band | None, ratios: Sequence[RatioRow]) -> tuple[Verdict, str]:

@@ -104,12 +104,13 @@ def test_the_portable_band_fits_pattern_medium_and_baseline(tmp_path, record):
     main = Measurement.model_validate(record)
     mpiio = Measurement.model_validate(baseline_of(record))
     posix = Measurement.model_validate(baseline_of(record, interface="posix"))
-    assert bands.find(main, mpiio, "memory") is bands.bands[0]
-    assert bands.find(main, mpiio, "storage") is None
-    assert bands.find(main, posix, "memory") is None
+    assert bands.find(main, mpiio, "memory", "raw") is bands.bands[0]
+    assert bands.find(main, mpiio, "memory", "observed") is None
+    assert bands.find(main, mpiio, "storage", "raw") is None
+    assert bands.find(main, posix, "memory", "raw") is None
     other = copy.deepcopy(record)
     other["pattern"]["locality"] = "CI"
-    assert bands.find(Measurement.model_validate(other), mpiio, "memory") is None
+    assert bands.find(Measurement.model_validate(other), mpiio, "memory", "raw") is None
 
 
 @pytest.mark.parametrize(

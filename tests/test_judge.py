@@ -24,10 +24,10 @@ def site_bands(reference, operation="write", **extra):
     return SiteBands.model_validate({"schema": "iogauge.bands/1", "site": "here", "bands": bands})
 
 
-def portable(reference, against=None, operation="write", medium=("storage",)):
+def portable(reference, against=None, operation="write", medium=("storage",), metric="observed"):
     when = {"benchmark": "particles", "operation": operation, "pattern": ["CC"], "medium": list(medium)}
     band = {"when": when, "against": against or {"interface": "mpiio"}, "reference": reference}
-    band |= {"lower": -0.1, "upper": 0.1, "from": {"method": "test"}}
+    band |= {"lower": -0.1, "upper": 0.1, "metric": metric, "from": {"method": "test"}}
     return PortableBands.model_validate({"schema": "iogauge.portable/1", "bands": [band]})
 
 
@@ -56,6 +56,16 @@ def test_a_ratio_is_judged_from_the_first_night(record, reference, verdict):
     assert result.verdict == verdict
     assert result.rows[0].band_status == "missing", "a pass on ratios does not hide the missing site band"
     assert "HDF5 to MPI-IO 1.00, band" in result.reasons[0]
+
+
+def test_a_raw_ratio_is_judged_beside_the_observed_one(record):
+    other = baseline_of(record)
+    for repeat in other["repeats"]:
+        repeat["transfer_seconds"] /= 2
+        repeat["total_seconds"] = repeat["transfer_seconds"] + 0.12
+    row = judged(record, other, ratios=portable(0.5, metric="raw")).rows[0]
+    assert [(ratio.name, ratio.place) for ratio in row.ratios] == [("to_mpiio", "no band"), ("to_mpiio_raw", "inside")]
+    assert judged(record, other, ratios=portable(0.7, metric="raw")).verdict == "regressed"
 
 
 def test_a_slow_site_rate_is_not_excused_by_a_good_ratio(record):

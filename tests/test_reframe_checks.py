@@ -181,6 +181,20 @@ def test_two_ranks_on_one_core_are_invalid_and_have_no_rate(site):
     assert_no_rate(entry)
 
 
+def test_fewer_hosts_than_asked_are_invalid_and_have_no_rate(site):
+    """Two nodes are asked for where there is one: mpirun starts both ranks on it."""
+    config = site / "site_configs" / "local.py"
+    assert '"nodes": [1]' in config.read_text()
+    config.write_text(config.read_text().replace('"nodes": [1]', '"nodes": [2]'))
+    name = CC_MEMORY.format(ranks=1, fs="memory").replace("nodes=1", "nodes=2")
+    done, entries = reframe(site, "-r", *SMALL, name=name, OMPI_MCA_rmaps_base_oversubscribe="1")
+    assert done.returncode == 1
+    entry = one(entries)
+    assert entry["verdict"] == "invalid"
+    assert f"2 ranks run on 1 hosts ({os.uname().nodename}), 2 were asked for" in entry["fail_reason"]
+    assert_no_rate(entry)
+
+
 def test_a_changed_byte_is_invalid_and_has_no_rate(site, faults):
     preload = ("-S", f"env_vars=LD_PRELOAD:{faults},FAULT_FLIP_BYTE:1")
     done, entries = reframe(site, "-r", *SMALL, *preload, name=CC_MEMORY.format(ranks=1, fs="disk"))

@@ -61,13 +61,15 @@ def ratios(night: Night) -> Iterator[tuple[str, str]]:
 
 
 def _baseline(ratio: RatioRow) -> str:
-    return {
+    known = {
         "to_mpiio": "HDF5 to MPI-IO",
         "to_posix": "HDF5 to POSIX",
         "to_CC": "to contiguous in memory and file (CC)",
         "to_1d": "to 1-D",
         "to_full": "partial or strided to full read",
-    }.get(ratio.name, ratio.name.replace("_", " "))
+    }
+    name = ratio.name.removesuffix("_raw")
+    return known.get(name, name.replace("_", " ")) + (", transfers only" if ratio.metric == "raw" else "")
 
 
 def _ranks(case: Case) -> str:
@@ -116,7 +118,7 @@ def _ratios(found: Sequence[tuple[str, RatioRow]], label: str) -> str:
         axes.plot([], [], "X", color=_OUTSIDE, markeredgecolor=_INK, label="median, outside")
         axes.plot([], [], color="#009e73", alpha=0.3, linewidth=7, label="band")
         _log_axis(axes, [pair for _, ratio in found for pair in ratio.pairs])
-        axes.set_xlabel("ratio of observed rates in the same job")
+        axes.set_xlabel("ratio of the rates in the same job")
         _legend(figure, axes)
         return _svg(figure, label)
 
