@@ -3,11 +3,13 @@
 #
 #   iogauge_setup          compiler, MPI, parallel HDF5, CMake, Python; then .venv from requirements.lock
 #   iogauge_root           the checkout
+#   iogauge_work           where everything generated goes: IOGAUGE_HOME, else .iogauge in the checkout
 #
 # As root on Debian or Ubuntu what is missing is installed; elsewhere its names are said and the exit code is 2.
 
 iogauge_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
-unset PYTHONPATH PYTHONHOME VIRTUAL_ENV
+# The project's environment is its own: neither the shell's Python nor pip settings that install elsewhere reach into it.
+unset PYTHONPATH PYTHONHOME VIRTUAL_ENV PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
 
 iogauge_say() {
     printf 'iogauge: %s\n' "$*" >&2
@@ -16,6 +18,19 @@ iogauge_say() {
 iogauge_stop() {
     printf 'iogauge: error: %s\n' "$*" >&2
     exit 2
+}
+
+# HDF5's compiler wrapper cannot work below a path with a blank: what is generated then goes to the user's cache instead.
+iogauge_choose_work() {
+    iogauge_work=${IOGAUGE_HOME:-$iogauge_root/.iogauge}
+    if [[ -z ${IOGAUGE_HOME:-} && $iogauge_work == *[[:space:]]* ]]; then
+        iogauge_work=${XDG_CACHE_HOME:-~/.cache}/iogauge/$(printf '%s' "$iogauge_root" | sha256sum | cut -c1-12)
+        export IOGAUGE_HOME=$iogauge_work
+        iogauge_say "the checkout's path has a blank, which HDF5's compiler wrapper cannot take: working in $iogauge_work"
+    fi
+    if [[ $iogauge_work == *[[:space:]]* ]]; then
+        iogauge_stop "IOGAUGE_HOME: $iogauge_work has a blank; HDF5's compiler wrapper cannot work there, name another folder"
+    fi
 }
 
 iogauge_can_install() {
@@ -77,7 +92,7 @@ TEXT
 }
 
 iogauge_find_tools() {
-    local missing work=$iogauge_root/.iogauge
+    local missing work=$iogauge_work
     missing=$(iogauge_missing_tools)
     if [ -z "$missing" ] && iogauge_kernels_configure "$work/probe" "$work/probe.log"; then
         rm -rf -- "$work/probe"
@@ -106,6 +121,7 @@ iogauge_stamp() {
     {
         cat "$iogauge_root/requirements.lock" "$iogauge_root/pyproject.toml"
         printf '%s\n' "$iogauge_root"
+        "$(iogauge_python || echo false)" --version 2>&1 || true
     } | sha256sum | cut -d' ' -f1
 }
 
@@ -123,14 +139,18 @@ iogauge_make_environment() {
 
 iogauge_setup() {
     local stamp venv=$iogauge_root/.venv
+    iogauge_choose_work
     stamp=$(iogauge_stamp)
     if [ "$(cat "$venv/.iogauge-stamp" 2>/dev/null)" = "$stamp" ] && "$venv/bin/python" -c '' 2>/dev/null &&
         [ -z "$(iogauge_missing_tools)" ]; then
         return 0
     fi
-    mkdir -p "$iogauge_root/.iogauge" 2>/dev/null ||
-        iogauge_stop "$iogauge_root cannot be written; clone the project to where you can write"
-    exec 9>"$iogauge_root/.iogauge/setup.lock" || iogauge_stop "$iogauge_root/.iogauge cannot be written"
+    local folder
+    for folder in "$iogauge_root/.iogauge" "$iogauge_work"; do
+        mkdir -p "$folder" 2>/dev/null && [ -w "$folder" ] ||
+            iogauge_stop "$folder cannot be written; clone the project to where you can write"
+    done
+    exec 9>"$iogauge_root/.iogauge/setup.lock"
     if ! flock --nonblock 9; then
         iogauge_say "another set-up is running in this checkout; waiting for it"
         flock 9
