@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,9 @@ def _answers(command: Callable[..., int | None]) -> Callable[..., None]:
 
 
 def _console() -> Console:
+    """As wide as the terminal; in a log lines are not broken."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=180)
+    return console if console.is_terminal else Console(highlight=False, width=1000)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -140,6 +141,10 @@ def clean_command(run_folder: Path) -> None:
     click.echo("\n".join(f"removed {name}" for name in removed) or "nothing was left over")
 
 
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
 @main.command("check-config")
 @click.option("--site", default="local", show_default=True)
 @_answers
@@ -150,4 +155,6 @@ def check_config_command(site: str) -> None:
     """
     for partition, model in nightly.check_configuration(site).items():
         systems = ", ".join(f"{name} ({fs.type})" for name, fs in model.file_systems.items())
-        click.echo(f"{partition}: {systems}; nodes {model.nodes}; ranks per node {model.ranks_per_node}")
+        click.echo(
+            f"{partition}: {systems}; nodes {_listed(model.nodes)}; ranks per node {_listed(model.ranks_per_node)}"
+        )

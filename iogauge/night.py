@@ -128,18 +128,21 @@ def read_run_report(path: Path) -> RunReport:
     """Read ReFrame's run report. Raises :class:`InputError` when it is missing, truncated or something else."""
     try:
         report = json.loads(path.read_bytes())
-        entries = [entry for run in report["runs"] for entry in run["testcases"]]
+        return _run_report([entry for run in report["runs"] for entry in run["testcases"]])
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"no run report of ReFrame: {error!r}", file=path) from error
+        raise InputError(f"no run report of ReFrame with our checks: {error!r}", file=path) from error
+
+
+def _run_report(entries: list[dict[str, Any]]) -> RunReport:
     tests = [entry for entry in entries if not entry["fixture"]]
     builds = [entry for entry in entries if entry["fixture"] and entry["result"] not in ("pass", *_NEVER_RAN)]
     return RunReport(
         selected=len(tests),
         cases=tuple(_case(entry) for entry in tests if entry["result"] not in _NEVER_RAN),
         software=_software(tests),
-        build_failure=" / ".join(filter(None, map(_build_failure, builds))),
+        build_failure=" / ".join(map(_build_failure, builds)),
     )
 
 

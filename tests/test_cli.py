@@ -1,0 +1,204 @@
+"""The command ``iogauge``: what it prints, how it exits, and that what people do wrong gets one line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from conftest import CHECKOUT
+from samples import case, invalid_case, make_night
+
+from iogauge import __version__, cli, nightly
+from iogauge.night import Night
+
+COMMANDS = sorted(cli.main.commands)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("IOGAUGE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("IOGAUGE_SCRATCH", str(tmp_path))
+    (tmp_path / "home" / "runs").mkdir(parents=True)
+    return tmp_path / "home"
+
+
+def iogauge(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments])
+
+
+def keep(home: Path, night: Night) -> Path:
+    folder = home / "runs" / night.started.strftime("%Y%m%dT%H%M%SZ")
+    folder.mkdir()
+    night.save(folder / "night.json")
+    return folder
+
+
+def one_line_error(result: Result) -> str:
+    """The message of a command that ended as it should on bad input."""
+    assert result.exit_code == 2
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("iogauge: error: ")
+    return line
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_helps_with_an_example(command):
+    result = iogauge(command, "--help")
+    assert result.exit_code == 0
+    assert f"iogauge {command}" in result.output.partition("xample")[2]
+
+
+def test_the_version_is_the_packages():
+    assert iogauge("--version").output.strip() == f"iogauge, version {__version__}"
+
+
+def test_the_table_has_every_case_its_rate_its_ratios_and_what_is_wrong(home):
+    keep(
+        home,
+        make_night(
+            case("write", "read", cached=0.4),
+            case("write", file_system="memory", ratio=2.0),
+            invalid_case("ranks 0 and 1 share core 0 of n1", file_system="burst"),
+            earlier_nights={"particles/write/disk/1x2/CC/hdf5": 2},
+        ),
+    )
+    result = iogauge("show")
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    write = next(line for line in lines if line.startswith("disk") and "write" in line)
+    for word in ("particles write CC", "1x2", "103  (100 103 91.4)", "0.92 / 0.84", "2 ranks on 2 cores of 1 host"):
+        assert word in write
+    assert "all" in write
+    assert "no reference (3 of 14 nights)" in write
+    read = next(line for line in lines if line.startswith("disk") and "read" in line)
+    assert "40%" in read
+    assert "not for cached reads" in read
+    assert "regressed" in next(line for line in lines if line.startswith("memory"))
+    assert "INVALID" in next(line for line in lines if line.startswith("burst"))
+    below = result.output.partition("INVALID")[2]
+    assert "ranks 0 and 1 share core 0 of n1" in below
+    assert "particles/write/memory/1x2/CC/hdf5: HDF5 to MPI-IO 0.92, band 1.60 to 2.40" in below
+    assert "1 invalid, 1 regressed, 0 improved, 2 without any reference, 0 passed; 3 series have no site band" in below
+
+
+def test_the_long_form_gives_the_evidence_of_a_series(home):
+    keep(home, make_night(case("write", "read", ratio=0.92), case("write", file_system="memory")))
+    result = iogauge("show", "latest", "write/disk")
+    assert result.exit_code == 0
+    assert "particles/write/disk/1x2/CC/hdf5" in result.output
+    assert "particles/read" not in result.output
+    assert "write/memory" not in result.output
+    for word in ("100 103 91.4 MiB/s", "raw", "pairs 0.92 0.92 0.92", "band 0.74 to 1.10", "/runs/night/stage/case"):
+        assert word in result.output
+
+
+def test_a_key_that_no_series_has_is_one_line(home):
+    keep(home, make_night(case("write")))
+    assert "'tape'" in one_line_error(iogauge("show", "latest", "tape"))
+
+
+def test_latest_is_the_last_night_and_a_night_can_be_named(home):
+    keep(home, make_night(case("write", file_system="older"), started="2026-11-20T02:00:00Z"))
+    keep(home, make_night(case("write", file_system="newer")))
+    (home / "runs" / "20261122T020000Z").mkdir()  # stopped before there was a record
+    assert "newer" in iogauge("show").output
+    assert "older" in iogauge("show", "20261120T020000Z").output
+    assert "older" in iogauge("show", home / "runs" / "20261120T020000Z").output
+
+
+@pytest.mark.parametrize("command", ["show", "report"])
+def test_no_night_yet_and_no_such_night_are_one_line(home, command):
+    assert "no night yet; start one" in one_line_error(iogauge(command))
+    assert "no such night" in one_line_error(iogauge(command, "20200101T000000Z"))
+
+
+def test_a_spoiled_record_is_one_line_with_its_file(home):
+    folder = keep(home, make_night(case("write")))
+    (folder / "night.json").write_text("{", encoding="utf-8")
+    assert f"{folder}/night.json: no record of a night" in one_line_error(iogauge("show"))
+
+
+def test_the_page_is_written_again(home):
+    folder = keep(home, make_night(case("write")))
+    result = iogauge("report", "latest")
+    assert result.exit_code == 0
+    assert result.output.strip() == str(folder / "index.html")
+    assert "particles/write/disk/1x2/CC/hdf5" in (folder / "index.html").read_text(encoding="utf-8")
+
+
+def test_clean_removes_what_is_marked_and_says_so(tmp_path):
+    data = tmp_path / "disk" / "iogauge-case.abcdefgh"
+    stage = tmp_path / "runs" / "stage"
+    for folder in (data, stage):
+        folder.mkdir(parents=True)
+    for file in (data / ".iogauge-case", stage / "case_folder.txt"):
+        file.write_text(f"{data}\n", encoding="utf-8")
+    result = iogauge("clean", tmp_path / "runs")
+    assert (result.exit_code, result.output) == (0, f"removed {data}\n")
+    assert not data.exists()
+    assert iogauge("clean", tmp_path / "runs").output == "nothing was left over\n"
+
+
+def test_clean_of_a_folder_that_is_not_there_exits_2(tmp_path):
+    assert iogauge("clean", tmp_path / "none").exit_code == 2
+
+
+def test_check_config_says_what_the_site_has(home):
+    result = iogauge("check-config", "--site", "local")
+    assert result.exit_code == 0, result.output
+    assert "disk (other), memory (memory); nodes 1; ranks per node 1" in result.output
+
+
+def test_an_unknown_site_is_one_line_with_the_known_ones(home):
+    line = one_line_error(iogauge("check-config", "--site", "moon"))
+    assert "'moon'" in line
+    assert "local" in line.partition("there are")[2]
+
+
+def test_a_broken_band_is_one_line_with_file_line_and_key(home, tmp_path, monkeypatch):
+    shutil.copytree(CHECKOUT / "site_configs", tmp_path / "c" / "site_configs")
+    shutil.copytree(CHECKOUT / "reference_values", tmp_path / "c" / "reference_values")
+    monkeypatch.setattr(nightly, "checkout", lambda: tmp_path / "c")
+    path = tmp_path / "c" / "reference_values" / "portable.yaml"
+    path.write_text("schema: iogauge.portable/1\nbands:\n- reference: fast\n", encoding="utf-8")
+    line = one_line_error(iogauge("check-config"))
+    assert f"{path}:3: " in line
+    assert "reference" in line
+
+
+@pytest.mark.parametrize(
+    ("night", "code"),
+    [
+        (make_night(case("write")), 0),
+        (make_night(case("write", ratio=2.0)), 1),
+        (make_night(invalid_case("x")), 1),
+        (make_night(case("write"), complete=False, cause="stopped by SIGINT"), 2),
+    ],
+)
+def test_the_exit_code_of_nightly_is_the_nights(home, monkeypatch, night, code):
+    folder = keep(home, night)
+    asked = []
+
+    def run_night(site, suite, *, options, progress):
+        asked.append((site, suite, list(options)))
+        progress.tell(1, 1)
+        return night, folder
+
+    monkeypatch.setattr(nightly, "run_night", run_night)
+    result = iogauge("nightly", "--set", "repeats=3", "--set", "steps=1", "--name", "Particles", "--suite", "full")
+    assert result.exit_code == code, result.output
+    assert asked == [("local", "full", ["-S", "repeats=3", "-S", "steps=1", "-n", "Particles"])]
+    assert result.output.rstrip().endswith(f"report  {folder / 'index.html'}")
+    assert json.loads((folder / "night.json").read_text(encoding="utf-8"))["schema"] == "iogauge.night/1"
+
+
+def test_a_full_disk_is_one_line(home, monkeypatch):
+    def run_night(*unused, **alike):
+        raise OSError(28, "No space left on device", str(home))
+
+    monkeypatch.setattr(nightly, "run_night", run_night)
+    assert one_line_error(iogauge("nightly")) == f"iogauge: error: {home}: No space left on device"
