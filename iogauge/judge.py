@@ -15,11 +15,16 @@ from iogauge import placement, series
 from iogauge.bands import Band, Medium, PortableBands, SiteBands
 from iogauge.measurement import Measurement, Metric, ratio
 
-Verdict = Literal["pass", "no reference", "regressed", "improved", "invalid"]
+Verdict = Literal["pass", "no reference", "too noisy", "regressed", "improved", "invalid"]
+Place = Literal["below", "inside", "above", "no band", "cached differently", "too noisy"]
 BandStatus = Literal["found", "missing", "cached", "other configuration"]
 
 #: Worst first.
-VERDICTS: tuple[Verdict, ...] = ("invalid", "regressed", "improved", "no reference", "pass")
+VERDICTS: tuple[Verdict, ...] = ("invalid", "regressed", "improved", "too noisy", "no reference", "pass")
+
+#: A ratio whose pairs spread wider (interquartile range over median) is no evidence. Measured beside other jobs on two
+#: cores, medians of seven pairs were up to 50 % off, and nearly all of those more than 18 % off spread wider than this.
+TOO_NOISY_ABOVE_SPREAD = 0.2
 
 #: A read with more than this part of its pages in memory is a read from the page cache.
 CACHED_ABOVE_FRACTION = 0.05
@@ -63,7 +68,7 @@ class RatioRow(_Value):
     spread: float
     pairs: tuple[float, ...]
     limits: Limits | None
-    place: Literal["below", "inside", "above", "no band", "cached differently"]
+    place: Place
 
 
 class Row(_Value):
@@ -233,9 +238,11 @@ def _ratios(
 def _ratio_row(main: Measurement, baseline: Measurement, metric: Metric, band: Band | None, alike: bool) -> RatioRow:
     result = ratio(main, baseline, metric)
     suffix = "_raw" if metric == "raw" else ""
-    place: Literal["below", "inside", "above", "no band", "cached differently"] = "no band"
-    if band is not None:
-        place = band.place(result.value) if alike else "cached differently"
+    place: Place = "no band"
+    if band is not None and not alike:
+        place = "cached differently"
+    elif band is not None:
+        place = "too noisy" if result.spread > TOO_NOISY_ABOVE_SPREAD else band.place(result.value)
     return RatioRow(
         name=ratio_name(baseline.differs) + suffix,
         label=_ratio_label(main, baseline.differs) + (", raw" if suffix else ""),
@@ -249,22 +256,23 @@ def _ratio_row(main: Measurement, baseline: Measurement, metric: Metric, band: B
 
 
 def _verdict(m: Measurement, status: BandStatus, band: Band | None, ratios: Sequence[RatioRow]) -> tuple[Verdict, str]:
-    found: dict[str, list[str]] = {"below": [], "inside": [], "above": []}
+    found: dict[str, list[str]] = {"below": [], "inside": [], "above": [], "too noisy": []}
     if band is not None:
         found[band.place(m.best_observed_mib_s)].append(
             f"{m.best_observed_mib_s:.4g} MiB/s, band {band.lowest:.4g} to {band.highest:.4g} MiB/s"
         )
     for row in ratios:
         if row.limits is not None and row.place in found:
+            text = f"{row.label} {row.value:.2f}, band {row.limits.lowest:.2f} to {row.limits.highest:.2f}"
             found[row.place].append(
-                f"{row.label} {row.value:.2f}, band {row.limits.lowest:.2f} to {row.limits.highest:.2f}"
+                text if row.place != "too noisy" else f"{row.label}: pairs spread by {row.spread:.0%}"
             )
     if found["below"]:
         return "regressed", "; ".join(found["below"])
     if found["above"]:
         return "improved", "; ".join(found["above"])
-    inside = found["inside"]
     cached = f"read from the page cache ({m.cached_fraction:.0%})" if status == "cached" else ""
-    if inside:
-        return "pass", "; ".join(filter(None, (cached, *inside)))
-    return "no reference", cached
+    noisy = "too noisy to judge: " + "; ".join(found["too noisy"]) if found["too noisy"] else ""
+    if found["inside"]:
+        return "pass", "; ".join(filter(None, (cached, *found["inside"], noisy)))
+    return "too noisy" if noisy else "no reference", "; ".join(filter(None, (cached, noisy)))

@@ -14,6 +14,7 @@ STYLES = {
     "invalid": ("!", "bold magenta"),
     "regressed": ("▼", "bold red"),
     "improved": ("▲", "cyan"),
+    "too noisy": ("~", "yellow"),
     "no reference": ("·", "dim"),
     "pass": ("✓", "green"),
 }

@@ -68,6 +68,17 @@ def test_a_raw_ratio_is_judged_beside_the_observed_one(record):
     assert judged(record, other, ratios=portable(0.7, metric="raw")).verdict == "regressed"
 
 
+def test_pairs_that_spread_too_wide_are_no_evidence(record):
+    other = baseline_of(record)
+    for repeat, factor in zip(other["repeats"], (0.3, 1.0, 1.6), strict=True):
+        repeat["transfer_seconds"] *= factor
+        repeat["total_seconds"] = repeat["transfer_seconds"] + 0.12
+    result = judged(record, other, ratios=portable(3.0))
+    assert (result.verdict, result.rows[0].ratios[0].place) == ("too noisy", "too noisy")
+    assert "pairs spread by" in result.reasons[0]
+    assert judged(record, other, site=site_bands(103), ratios=portable(3.0)).verdict == "pass"
+
+
 def test_a_slow_site_rate_is_not_excused_by_a_good_ratio(record):
     result = judged(record, baseline_of(record), site=site_bands(120), ratios=portable(1.0))
     assert result.verdict == "regressed"

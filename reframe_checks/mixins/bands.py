@@ -86,7 +86,7 @@ class Bands(rfm.RegressionTestPlugin):
             report(f"{row.operation}_observed", row.observed_mib_s, row.limits, "MiB/s")
             report(f"{row.operation}_raw", row.raw_mib_s, None, "MiB/s")
             for ratio in row.ratios:
-                limits = None if ratio.place == "cached differently" else ratio.limits
+                limits = ratio.limits if ratio.place in ("below", "inside", "above") else None
                 report(f"{row.operation}_{ratio.name}", ratio.value, limits, "1")
         if references:
             self.reference = {self.current_partition.fullname: references}
