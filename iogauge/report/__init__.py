@@ -8,8 +8,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from iogauge import __version__, terminal
-from iogauge.night import Night, write_whole
+from iogauge.judge import RatioRow, Row, Verdict
+from iogauge.machine import Load
+from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night, write_whole
 from iogauge.report import plots
+
+#: Of a machine at rest: above these, others worked on it during the night.
+_BUSY_LOAD_PER_CORE = 0.5
+_BUSY_STEAL_FRACTION = 0.02
 
 
 def render(night: Night) -> str:
@@ -28,13 +34,22 @@ def render(night: Night) -> str:
             "limits_of": terminal.limits_of,
             "bands": terminal.BANDS,
             "symbols": {verdict: symbol for verdict, (symbol, _) in terminal.STYLES.items()},
+            "ratio_columns": ratio_columns,
+            "ranks": lambda case: f"{case.nodes}x{case.ranks_per_node}",
         }
     )
+    verdict, words = banner(night)
     return environment.get_template("night.html.j2").render(
         night=night,
+        name=night.started.strftime("%Y%m%dT%H%M%SZ"),
         headline=terminal.headline(night),
+        verdict=verdict,
+        words=words,
         counts=terminal.counts_line(night),
+        notable=notable(night),
+        busy=busy(night.machine.load, night.machine.cores),
         verdict_text=lambda row: terminal.verdict_text(night, row),
+        nights_for_a_reference=NIGHTS_FOR_A_REFERENCE,
         rates=[(title, Markup(svg)) for title, svg in plots.rates(night)],
         ratios=[(title, Markup(svg)) for title, svg in plots.ratios(night)],
         version=__version__,
@@ -45,3 +60,51 @@ def write_report(night: Night, path: Path) -> Path:
     """Write the page whole or not at all; returns ``path``."""
     write_whole(path, render(night))
     return path
+
+
+def banner(night: Night) -> tuple[Verdict, str]:
+    """The night in a few words, and the verdict whose colour and symbol they get."""
+    counts = night.counts
+    if night.build_failure:
+        return "invalid", "Could not measure: the kernels could not be built"
+    if not night.complete:
+        return "invalid", f"Incomplete: {night.cause}"
+    if not night.cases:
+        return "invalid", "Nothing was measured"
+    if counts["invalid"] or counts["regressed"]:
+        bad: tuple[Verdict, Verdict] = ("invalid", "regressed")
+        return next(v for v in bad if counts[v]), ", ".join(f"{counts[v]} {v}" for v in bad if counts[v])
+    if not counts["pass"] and not counts["improved"]:
+        return "no reference", "Measured; nothing to compare with yet"
+    if counts["improved"]:
+        return "improved", f"Nothing is slower, {counts['improved']} improved"
+    return "pass", "Nothing is slower"
+
+
+def notable(night: Night) -> list[tuple[Verdict, Case, Row | None, tuple[str, ...]]]:
+    """What to look at, worst first: verdict, case, its series (none where nothing true was measured), reasons."""
+    found: list[tuple[Verdict, Case, Row | None, tuple[str, ...]]] = [
+        ("invalid", case, None, case.judgement.reasons) for case in night.cases if not case.judgement.rows
+    ]
+    for verdict in ("regressed", "improved"):
+        found += [(row.verdict, case, row, (row.reason,)) for case, row in night.rows if row.verdict == verdict]
+    return found
+
+
+def busy(load: Load, cores: int) -> str:
+    """A sentence when others kept the machine from the night; empty when it was at rest."""
+    reasons = []
+    if load.before > _BUSY_LOAD_PER_CORE * max(1, cores):
+        reasons.append(f"the load average was {load.before:.2f} before it began")
+    if load.steal_fraction > _BUSY_STEAL_FRACTION:
+        reasons.append(f"the hypervisor took {load.steal_fraction:.1%} of the processor time")
+    return " and ".join(reasons)
+
+
+def ratio_columns(row: Row) -> list[tuple[str, list[RatioRow]]]:
+    """The ratios for the table: to MPI-IO, to POSIX, and all others, each observed and raw."""
+    columns: dict[str, list[RatioRow]] = {"to MPI-IO": [], "to POSIX": [], "to other patterns": []}
+    names = {"to_mpiio": "to MPI-IO", "to_posix": "to POSIX"}
+    for ratio in row.ratios:
+        columns[names.get(ratio.name.removesuffix("_raw"), "to other patterns")].append(ratio)
+    return list(columns.items())

@@ -1,163 +1,230 @@
-"""The report's pictures, as SVG that takes the page's colours: every repeat is a point."""
+"""The report's pictures, as SVG that takes the page's colours: every repeat is a point.
+
+Each picture is as wide as a phone; a row's name stands above its points, so that names of any length leave the room to them.
+"""
 
 from __future__ import annotations
 
 import io
 import re
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from iogauge.judge import RatioRow, Row
+from iogauge.judge import Limits, RatioRow, Row
 from iogauge.night import Case, Night
 
-#: Stands for the page's text colour in the SVG, so that it is right in light and dark.
+#: Stand for the page's colours in the SVG, so that they are right in light and in dark.
 _INK = "#010203"
+_ALARM = "#010204"
 
-#: Colours that colour-blind people tell apart (Okabe and Ito, "Color Universal Design", 2008), with a marker each.
-_SERIES = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "P"))
-_OUTSIDE = "#d55e00"
+#: A colour and a marker for each series; night.css says the colours, told apart by colour-blind people too.
+_MARKERS = "os^DvP"
+_COLOURS = tuple(f"#0102{number:02x}" for number in range(16, 16 + len(_MARKERS)))
 
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "iogauge",
-    "font.size": 10,
+    "font.size": 9,
+    "text.parse_math": False,
     "text.color": _INK,
     "axes.labelcolor": _INK,
     "axes.edgecolor": _INK,
     "xtick.color": _INK,
     "ytick.color": _INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
 }
 
-_WIDTH_INCHES = 7.4
-_ROW_INCHES = 0.24
+_WIDTH_INCHES = 4.2
+_NAME_INCHES = 0.19
+_SERIES_INCHES = 0.125
+
+
+@dataclass(frozen=True)
+class _Points:
+    """One series in one row of a picture."""
+
+    row: str
+    series: str
+    values: tuple[float, ...]
+    value: float
+    limits: Limits | None
+    outside: str = ""
+    hollow: bool = False
 
 
 def rates(night: Night) -> Iterator[tuple[str, str]]:
     """Observed rates in MiB/s, a picture for each file system and operation: title and SVG."""
-    groups: dict[tuple[str, str], list[tuple[Case, Row]]] = defaultdict(list)
-    for case, row in night.rows:
-        groups[case.file_system, row.operation].append((case, row))
-    for (file_system, operation), rows in sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] != "write")):
-        yield f"{operation} on {file_system}", _rates(rows, f"observed {operation} rate on {file_system}, MiB/s")
+    groups: dict[tuple[str, str], list[_Points]] = defaultdict(list)
+    for case, row in sorted(night.rows, key=lambda found: (found[0].nodes, found[0].ranks_per_node)):
+        groups[case.file_system, row.operation].append(
+            _Points(
+                row=_name(row),
+                series=f"{_ranks(case)} ranks",
+                values=row.observed_repeats_mib_s,
+                value=row.observed_mib_s,
+                limits=row.limits,
+                outside=_outside(row),
+                hollow=row.band_status == "cached",
+            )
+        )
+    for (file_system, operation), points in sorted(groups.items(), key=lambda g: (g[0][0], g[0][1] != "write")):
+        legend = ["outlined: best of the repeats"]
+        if any(p.hollow for p in points):
+            legend.append("hollow: from memory, not from the storage")
+        label = f"observed {operation} rate on {file_system}, MiB/s"
+        yield f"{operation} on {file_system}", _picture(points, label, ["observed MiB/s", "; ".join(legend)])
 
 
 def ratios(night: Night) -> Iterator[tuple[str, str]]:
     """Ratios inside one job with their bands, a picture for each baseline and operation: title and SVG."""
-    groups: dict[tuple[str, str], list[tuple[str, RatioRow]]] = defaultdict(list)
-    for case, row in night.rows:
+    groups: dict[tuple[str, str], list[_Points]] = defaultdict(list)
+    for case, row in sorted(night.rows, key=lambda found: (found[0].file_system, found[0].ranks_per_node)):
         for ratio in row.ratios:
-            name = f"{case.file_system} {_ranks(case)} {row.benchmark} {row.label}"
-            groups[_baseline(ratio), row.operation].append((name, ratio))
-    for (baseline, operation), found in groups.items():
-        yield f"{operation}, {baseline}", _ratios(found, f"{operation} rate, ratio: {baseline}")
+            groups[_baseline(ratio), row.operation].append(
+                _Points(
+                    row=_name(row),
+                    series=f"{case.file_system} {_ranks(case)}",
+                    values=ratio.pairs,
+                    value=ratio.value,
+                    limits=ratio.limits,
+                    outside=ratio.place if ratio.place in ("below", "above") else "",
+                    hollow=ratio.place in ("cached differently", "too noisy"),
+                )
+            )
+    for (baseline, operation), points in sorted(groups.items(), key=lambda g: (_order(g[0][0]), g[0][1] != "write")):
+        legend = "outlined: median of the pairs"
+        if any(p.hollow for p in points):
+            legend += "; hollow: not judged (noise or cache)"
+        label = f"ratio of the {operation} rate, {baseline}"
+        yield f"{operation}: {baseline}", _picture(points, label, ["ratio of the rates in one job", legend], unity=True)
+
+
+_BASELINES = {
+    "to_mpiio": "HDF5 to MPI-IO",
+    "to_posix": "HDF5 to POSIX",
+    "to_CC": "to contiguous (CC)",
+    "to_1d": "to 1-D",
+    "to_full": "to the full read",
+}
 
 
 def _baseline(ratio: RatioRow) -> str:
-    known = {
-        "to_mpiio": "HDF5 to MPI-IO",
-        "to_posix": "HDF5 to POSIX",
-        "to_CC": "to contiguous in memory and file (CC)",
-        "to_1d": "to 1-D",
-        "to_full": "partial or strided to full read",
-    }
     name = ratio.name.removesuffix("_raw")
-    return known.get(name, name.replace("_", " ")) + (", transfers only" if ratio.metric == "raw" else "")
+    return _BASELINES.get(name, name.replace("_", " ")) + (", transfers only" if ratio.metric == "raw" else "")
+
+
+def _order(baseline: str) -> int:
+    known = list(_BASELINES.values())
+    return next((i for i, words in enumerate(known) if baseline.startswith(words)), len(known))
+
+
+def _outside(row: Row) -> str:
+    if row.limits is None:
+        return ""
+    if row.observed_mib_s < row.limits.lowest:
+        return "below"
+    return "above" if row.observed_mib_s > row.limits.highest else ""
+
+
+def _name(row: Row) -> str:
+    return f"{row.benchmark} {row.label}" + ("" if row.interface == "hdf5" else f" {row.interface}")
 
 
 def _ranks(case: Case) -> str:
     return f"{case.nodes}x{case.ranks_per_node}"
 
 
-def _rates(rows: Sequence[tuple[Case, Row]], label: str) -> str:
-    names = list(dict.fromkeys(f"{row.benchmark} {row.label}" for _, row in rows))
-    counts = sorted({(case.nodes * case.ranks_per_node, _ranks(case)) for case, _ in rows})
-    series = {ranks: _SERIES[i % len(_SERIES)] for i, (_, ranks) in enumerate(counts)}
+def _picture(points: Sequence[_Points], label: str, below: Sequence[str], *, unity: bool = False) -> str:
+    rows = list(dict.fromkeys(p.row for p in points))
+    series = list(dict.fromkeys(p.series for p in points))
+    row_inches = _NAME_INCHES + _SERIES_INCHES * len(series) + 0.05
     with mpl.rc_context(_STYLE):
-        figure, axes = _figure(names)
-        for case, row in rows:
-            colour, marker = series[_ranks(case)]
-            offset = (list(series).index(_ranks(case)) - (len(series) - 1) / 2) * 0.5 / max(1, len(series))
-            y = [names.index(f"{row.benchmark} {row.label}") + offset] * len(row.observed_repeats_mib_s)
-            if row.limits is not None:
-                axes.plot([row.limits.lowest, row.limits.highest], y[:1] * 2, color=colour, alpha=0.25, linewidth=7)
-            axes.plot(row.observed_repeats_mib_s, y, marker, color=colour, alpha=0.55, markersize=4, linestyle="none")
-            axes.plot(row.observed_mib_s, y[0], marker, color=colour, markersize=6, markeredgecolor=_INK)
-        for ranks, (colour, marker) in series.items():
-            axes.plot([], [], marker, color=colour, label=f"{ranks} (nodes x ranks)", linestyle="none")
-        values = [value for _, row in rows for value in row.observed_repeats_mib_s]
-        _log_axis(axes, values)
-        axes.set_xlabel("observed MiB/s, every repeat; outlined: best")
-        _legend(figure, axes)
+        legend_lines = -(-len(series) // 4)
+        figure = Figure(
+            figsize=(_WIDTH_INCHES, row_inches * len(rows) + 0.75 + 0.2 * legend_lines), layout="constrained"
+        )
+        axes = figure.add_subplot()
+        _frame(axes, rows, row_inches, unity)
+        for p in points:
+            number = series.index(p.series)
+            y = rows.index(p.row) + (_NAME_INCHES + _SERIES_INCHES * (number + 0.5)) / row_inches
+            _draw(axes, p, y, _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)])
+        _log_axis(axes, [value for p in points for value in (*p.values, *_ends(p.limits))])
+        axes.set_xlabel("\n".join(below), fontsize=8)
+        handles = [
+            Line2D([], [], marker=_MARKERS[i % len(_MARKERS)], color=_COLOURS[i % len(_COLOURS)], linestyle="none")
+            for i in range(len(series))
+        ]
+        figure.legend(handles, series, loc="outside upper left", ncols=4, frameon=False, fontsize=8.5,
+                      handletextpad=0.1, columnspacing=1.0, borderpad=0.0)  # fmt: skip
         return _svg(figure, label)
 
 
-def _ratios(found: Sequence[tuple[str, RatioRow]], label: str) -> str:
-    with mpl.rc_context(_STYLE):
-        figure, axes = _figure([name for name, _ in found])
-        for y, (_, ratio) in enumerate(found):
-            if ratio.limits is not None:
-                axes.plot(
-                    [ratio.limits.lowest, ratio.limits.highest], [y, y], color="#009e73", alpha=0.3, linewidth=7,
-                    solid_capstyle="butt",
-                )  # fmt: skip
-            outside = ratio.place in ("below", "above")
-            axes.plot(ratio.pairs, [y] * len(ratio.pairs), "o", color="#0072b2", alpha=0.45, markersize=4)
-            axes.plot(ratio.value, y, "X" if outside else "D", color=_OUTSIDE if outside else "#0072b2", markersize=7,
-                      markeredgecolor=_INK)  # fmt: skip
-        axes.axvline(1, color=_INK, alpha=0.3, linewidth=0.8)
-        axes.plot([], [], "o", color="#0072b2", alpha=0.45, label="a pair of repeats")
-        axes.plot([], [], "D", color="#0072b2", markeredgecolor=_INK, label="median, inside its band")
-        axes.plot([], [], "X", color=_OUTSIDE, markeredgecolor=_INK, label="median, outside")
-        axes.plot([], [], color="#009e73", alpha=0.3, linewidth=7, label="band")
-        _log_axis(axes, [pair for _, ratio in found for pair in ratio.pairs])
-        axes.set_xlabel("ratio of the rates in the same job")
-        _legend(figure, axes)
-        return _svg(figure, label)
+def _frame(axes: Axes, rows: Sequence[str], row_inches: float, unity: bool) -> None:
+    axes.set_ylim(len(rows), 0)
+    axes.set_yticks([])
+    for side in ("left", "right", "top"):
+        axes.spines[side].set_visible(False)
+    axes.grid(axis="x", color=_INK, alpha=0.12, linewidth=0.7)
+    if unity:
+        axes.axvline(1, color=_INK, alpha=0.5, linewidth=1)
+    for number, name in enumerate(rows):
+        axes.axhline(number, color=_INK, alpha=0.15, linewidth=0.7)
+        y = number + _NAME_INCHES / 2 / row_inches
+        axes.text(0.0, y + 0.02, name, transform=axes.get_yaxis_transform(), va="center", fontsize=8.5)
 
 
-def _figure(names: Sequence[str]) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(_WIDTH_INCHES, 1.3 + _ROW_INCHES * len(names)), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_yticks(range(len(names)), names, fontsize=8.5)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.grid(axis="both", alpha=0.2)
-    return figure, axes
+def _draw(axes: Axes, p: _Points, y: float, colour: str, marker: str) -> None:
+    if p.limits is not None:
+        axes.plot(_ends(p.limits), [y, y], color=colour, alpha=0.3, linewidth=6, solid_capstyle="butt")
+    fill = "none" if p.hollow else colour
+    axes.plot(p.values, [y] * len(p.values), marker, color=colour, markerfacecolor=fill, alpha=0.6, markersize=3.2)
+    axes.plot(p.value, y, marker, color=colour, markerfacecolor=fill, markersize=5.5, markeredgecolor=_INK)
+    if p.outside:
+        word = "▼ below" if p.outside == "below" else "▲ above"
+        axes.annotate(word, (p.value, y), xytext=(6, 0), textcoords="offset points", va="center", color=_ALARM,
+                      fontsize=8, fontweight="bold", annotation_clip=False)  # fmt: skip
+
+
+def _ends(limits: Limits | None) -> tuple[float, ...]:
+    return () if limits is None else (limits.lowest, limits.highest)
 
 
 def _log_axis(axes: Axes, values: Sequence[float]) -> None:
     axes.set_xscale("log")
-    if max(values) / min(values) < 20:
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
-    else:
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+    span = max(values) / min(values)
+    axes.set_xlim(min(values) * span**-0.03 / 1.02, max(values) * span**0.06 * 1.02)
+    subs = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7) if span < 4 else (1, 2, 5) if span < 40 else (1, 3) if span < 200 else (1,)
+    axes.xaxis.set_major_locator(LogLocator(subs=subs))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _legend(figure: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=4, frameon=False, fontsize=8.5)
+    axes.tick_params(axis="x", labelsize=8)
 
 
 def _svg(figure: Figure, label: str) -> str:
-    """The picture alone, without XML head, sized by the page, in the page's text colour, with a name for those who hear it."""
+    """The picture alone, sized and coloured by the page, with a name for those who hear it."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
-    text = text[text.index("<svg") :].replace(_INK, "currentColor")
+    text = text[text.index("<svg") :]
+    for number, colour in enumerate(_COLOURS, start=1):
+        text = text.replace(colour, f"var(--series-{number})")
+    text = text.replace(_ALARM, "var(--bad)").replace(_INK, "currentColor")
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", text, count=1, flags=re.DOTALL)
-    text = re.sub(r'(<svg[^>]*?)height="[^"]*" |width="[^"]*pt" ', r"\1", text, count=1, flags=re.DOTALL)
+    text = re.sub(r"(-?\d+\.\d{2})\d+", r"\1", text)
+    head, rest = text.split(">", 1)
+    head = re.sub(r' (?:width|height|version|xmlns:xlink)="[^"]*"', "", head)
     # Names inside a picture repeat from picture to picture; made different, one picture's marker is not another's.
-    prefix = "p" + str(abs(hash(label)) % 10**8) + "-"
-    text = re.sub(r'\bid="', f'id="{prefix}', text)
-    text = re.sub(r'(href="|url\()#', rf"\1#{prefix}", text)
-    return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+    prefix = f"p{zlib.crc32(label.encode()):08x}-"
+    rest = re.sub(r'\bid="', f'id="{prefix}', rest)
+    rest = re.sub(r'xlink:href="#', f'href="#{prefix}', rest).replace("url(#", f"url(#{prefix}")
+    return head.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1) + ">" + rest
