@@ -38,9 +38,12 @@ MACHINE = Machine(
 )
 
 
-def record(operation: str = "write", *, slower: float = 1.0, cached: float = 0.0, **changes: Any) -> dict[str, Any]:
-    """A kernel's record, ``slower`` times as slow; ``changes`` are of the record, or of its pattern."""
+def record(
+    operation: str = "write", *, slower: float = 1.0, cached: float = 0.0, count: int = 3, **changes: Any
+) -> dict[str, Any]:
+    """A kernel's record of ``count`` repeats, ``slower`` times as slow; ``changes`` are of it or of its pattern."""
     made = copy.deepcopy(_WRITE)
+    made["repeats"] = [dict(made["repeats"][number % 3]) for number in range(count)]
     made["operation"] = operation
     if operation == "read":
         made["read_shift"] = {"ranks": 1, "other_rank_fraction": 1.0, "other_host_fraction": 0.0}
@@ -60,7 +63,8 @@ def baseline(main: dict[str, Any], *, slower: float = 1.0, **differs: str) -> di
     cached = main["repeats"][0]["cached_fraction"] or 0.0
     pattern = {k: v for k, v in main["pattern"].items() if k not in differs}
     other = {name: int(value) if name == "dimensions" else value for name, value in differs.items()}
-    return record(main["operation"], slower=slower, cached=cached, **{**pattern, **other}) | {
+    count = len(main["repeats"])
+    return record(main["operation"], slower=slower, cached=cached, count=count, **{**pattern, **other}) | {
         "role": "baseline",
         "differs": differs,
         **({"interface": differs["interface"]} if "interface" in differs else {"interface": main["interface"]}),

@@ -82,7 +82,10 @@ def test_the_table_has_every_case_its_rate_its_ratios_and_what_is_wrong(home):
     below = result.output.partition("INVALID")[2]
     assert "ranks 0 and 1 share core 0 of n1" in below
     assert "particles/write/memory/1x2/CC/hdf5: HDF5 to MPI-IO 0.92, band 1.60 to 2.40" in below
-    assert "1 invalid, 1 regressed, 0 improved, 2 without any reference, 0 passed; 3 series have no site band" in below
+    assert (
+        "1 invalid, 1 regressed, 0 improved, 0 too noisy, 2 without any reference, 0 passed; 3 series have no site band"
+        in below
+    )
 
 
 def test_the_long_form_gives_the_evidence_of_a_series(home):

@@ -178,7 +178,11 @@ def test_the_exit_code_says_slower_or_not_measured(cases, changes, code):
 
 def test_series_are_counted_and_an_invalid_case_once():
     night = make_night(case("write", "read"), case("write", ratio=2.0), invalid_case("a", "b"))
-    assert night.counts == {"invalid": 1, "regressed": 1, "improved": 0, "no reference": 2, "pass": 0}
+    assert {verdict: number for verdict, number in night.counts.items() if number} == {
+        "invalid": 1,
+        "regressed": 1,
+        "no reference": 2,
+    }
 
 
 def test_nights_of_a_series_count_this_one():

@@ -74,11 +74,14 @@ def banner(night: Night) -> tuple[Verdict, str]:
     if counts["invalid"] or counts["regressed"]:
         bad: tuple[Verdict, Verdict] = ("invalid", "regressed")
         return next(v for v in bad if counts[v]), ", ".join(f"{counts[v]} {v}" for v in bad if counts[v])
-    if not counts["pass"] and not counts["improved"]:
-        return "no reference", "Measured; nothing to compare with yet"
+    noisy = f", {counts['too noisy']} too noisy to judge" if counts["too noisy"] else ""
     if counts["improved"]:
-        return "improved", f"Nothing is slower, {counts['improved']} improved"
-    return "pass", "Nothing is slower"
+        return "improved", f"Nothing is slower, {counts['improved']} improved{noisy}"
+    if counts["pass"]:
+        return "pass", f"Nothing is slower{noisy}"
+    if noisy:
+        return "too noisy", "Too noisy to judge"
+    return "no reference", "Measured; nothing to compare with yet"
 
 
 def notable(night: Night) -> list[tuple[Verdict, Case, Row | None, tuple[str, ...]]]:

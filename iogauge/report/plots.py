@@ -144,7 +144,7 @@ def _ranks(case: Case) -> str:
 
 
 def _picture(points: Sequence[_Points], label: str, below: Sequence[str], *, unity: bool = False) -> str:
-    rows = list(dict.fromkeys(p.row for p in points))
+    rows = sorted({p.row for p in points})  # the same order every night, whatever is missing
     series = list(dict.fromkeys(p.series for p in points))
     row_inches = _NAME_INCHES + _SERIES_INCHES * len(series) + 0.05
     with mpl.rc_context(_STYLE):
