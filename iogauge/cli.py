@@ -114,7 +114,7 @@ def show_command(night: str, key: str) -> None:
     if not key:
         terminal.print_night(console, found)
     elif not terminal.print_evidence(console, found, key):
-        raise InputError(f"no series of this night has {key!r} in its key", key="KEY")
+        raise InputError(f"no series of this night has {key!r} in its key, no invalid case in its name", key="KEY")
 
 
 @main.command("report")

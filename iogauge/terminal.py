@@ -140,7 +140,7 @@ def _print_reasons(console: Console, name: str, judgement: Judgement) -> None:
 
 
 def print_evidence(console: Console, night: Night, key: str) -> bool:
-    """The long form of every series with ``key`` in its key; False when there is none."""
+    """The long form of every series with ``key`` in its key, or invalid case with it in its name; False without any."""
     found = [(case, row) for case, row in night.rows if key in row.key]
     for case, row in found:
         console.print(f"[bold]{row.key}[/]  (configuration {row.fingerprint})")
@@ -155,4 +155,10 @@ def print_evidence(console: Console, night: Night, key: str) -> bool:
         console.print(f"  placement   {escape(case.judgement.placement)}")
         console.print(f"  cached      {percent(row.cached_fraction)} of the pages read were in memory")
         console.print(f"  evidence    {escape(case.stage)}", soft_wrap=True)
-    return bool(found)
+    invalid = [case for case in night.cases if not case.judgement.rows and key in case.name]
+    for case in invalid:
+        console.print(f"[bold]{escape(case.name)}[/]")
+        console.print(f"  verdict     {_styled('invalid', 'invalid')}  {escape('; '.join(case.judgement.reasons))}")
+        console.print(f"  placement   {escape(case.judgement.placement or '-')}")
+        console.print(f"  evidence    {escape(case.stage)}", soft_wrap=True)
+    return bool(found or invalid)

@@ -99,6 +99,15 @@ def test_the_long_form_gives_the_evidence_of_a_series(home):
         assert word in result.output
 
 
+def test_the_long_form_of_an_invalid_case_gives_its_reason_and_the_place_of_its_files(home):
+    keep(home, make_night(invalid_case("ranks 0 and 1 share core 0 of n1"), case("write")))
+    result = iogauge("show", "latest", "Broken")
+    assert result.exit_code == 0
+    assert "invalid  ranks 0 and 1 share core 0 of n1" in result.output
+    assert "/runs/night/stage/case" in result.output
+    assert "particles/" not in result.output
+
+
 def test_a_key_that_no_series_has_is_one_line(home):
     keep(home, make_night(case("write")))
     assert "'tape'" in one_line_error(iogauge("show", "latest", "tape"))
