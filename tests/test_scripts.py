@@ -18,6 +18,16 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
+COMMAND = """
+import os, sys, time
+
+def main():
+    print(sys.argv[1:], flush=True)
+    while sys.argv[2:3] == ["--until"] and not os.path.exists(sys.argv[3]):
+        time.sleep(0.05)
+    return 7
+"""
+
 BACKEND = """
 import zipfile
 
@@ -25,7 +35,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
     name = "iogauge-0.0-py3-none-any.whl"
     info = "iogauge-0.0.dist-info"
     with zipfile.ZipFile(f"{wheel_directory}/{name}", "w") as wheel:
-        wheel.writestr("iogauge.py", "import sys\\ndef main():\\n    print(sys.argv[1:])\\n    return 7\\n")
+        wheel.write("command.py", "iogauge.py")
         wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: iogauge\\nVersion: 0.0\\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
         wheel.writestr(f"{info}/entry_points.txt", "[console_scripts]\\niogauge = iogauge:main\\n")
@@ -41,25 +51,7 @@ backend-path = ["."]
 """
 
 # What the scripts call besides the tools that they look for.
-SHELL_TOOLS = (
-    *(
-        "bash",
-        "env",
-        "cat",
-        "cut",
-        "dirname",
-        "flock",
-        "grep",
-        "id",
-        "mkdir",
-        "printf",
-        "readlink",
-        "rm",
-        "sed",
-        "sleep",
-    ),
-    *("sha256sum", "tail", "sort", "uname", "python3"),
-)
+SHELL_TOOLS = "bash env cat cut dirname flock grep id mkdir readlink rm sed sha256sum sleep sort tail uname python3"
 
 
 def make_checkout(folder: Path) -> Path:
@@ -68,6 +60,7 @@ def make_checkout(folder: Path) -> Path:
     shutil.copytree(CHECKOUT / "kernels", folder / "kernels")
     (folder / "requirements.lock").write_text("# nothing is needed\n", encoding="utf-8")
     (folder / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
+    (folder / "command.py").write_text(COMMAND, encoding="utf-8")
     (folder / "backend.py").write_text(BACKEND, encoding="utf-8")
     return folder
 
@@ -150,7 +143,7 @@ def test_help_gives_an_example_and_the_exit_codes_and_sets_nothing_up(script: st
 def test_a_missing_compiler_wrapper_is_named_with_the_packages_of_both_families(script: str, readable: Path) -> None:
     tools = readable / "bin"
     tools.mkdir()
-    for tool in (*SHELL_TOOLS, "cc", "cmake", "make", "mpirun"):
+    for tool in (*SHELL_TOOLS.split(), "cc", "cmake", "make", "mpirun"):
         found = shutil.which(tool, path="/usr/bin:/bin") or shutil.which(tool)
         assert found, tool
         (tools / tool).symlink_to(found)
@@ -225,22 +218,44 @@ def test_a_changed_lock_that_cannot_be_installed_is_an_error_and_the_next_start_
     assert "making the Python environment" in mended.stderr
 
 
+def begin(checkout: Path, *arguments: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "IOGAUGE_NO_INSTALL": "1", "XDG_CACHE_HOME": str(checkout.parents[1] / "cache")}
+    environment.pop("IOGAUGE_HOME", None)
+    return subprocess.Popen(
+        [str(checkout / "scripts" / "nightly"), *arguments],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 def test_two_starts_at_once_set_up_once(ready: Path) -> None:
     (ready / ".venv" / ".iogauge-stamp").unlink()
-    environment = {**os.environ, "IOGAUGE_NO_INSTALL": "1", "XDG_CACHE_HOME": str(ready.parents[1] / "cache")}
-    environment.pop("IOGAUGE_HOME", None)
-    both = [
-        subprocess.Popen(
-            [str(ready / "scripts" / "nightly")],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    both = [begin(ready) for _ in range(2)]
     said = [process.communicate(timeout=120)[1] for process in both]
     assert [process.returncode for process in both] == [7, 7], said
     assert sorted("making the Python environment" in text for text in said) == [False, True]
-    assert sorted("another set-up is running" in text for text in said) == [False, True]
+    assert sorted("another start sets this checkout up" in text for text in said) == [False, True]
+
+
+def test_the_environment_is_not_made_anew_under_a_running_night_while_others_may_start(
+    ready: Path, tmp_path: Path
+) -> None:
+    end = tmp_path / "end"
+    night = begin(ready, "--until", str(end))
+    assert night.stdout is not None
+    night.stdout.readline()  # it runs
+    assert start(ready).returncode == 7
+    lock = ready / "requirements.lock"
+    lock.write_text(lock.read_text(encoding="utf-8") + "# a change\n", encoding="utf-8")
+    other = begin(ready)
+    with pytest.raises(subprocess.TimeoutExpired):
+        other.wait(timeout=3)
+    assert (ready / ".venv" / "bin" / "iogauge").exists()
+    end.touch()
+    assert night.wait(timeout=60) == 7
+    said = other.communicate(timeout=120)[1]
+    assert other.returncode == 7
+    assert said.index("waiting") < said.index("making the Python environment")

@@ -137,27 +137,37 @@ iogauge_make_environment() {
     printf '%s\n' "$1" >"$venv/.iogauge-stamp"
 }
 
+# Is there an environment made from what lies here now, with a Python that still starts?
+iogauge_environment_fits() {
+    [ "$(cat "$iogauge_root/.venv/.iogauge-stamp" 2>/dev/null)" = "$1" ] && "$iogauge_root/.venv/bin/python" -c '' 2>/dev/null
+}
+
+# The lock is shared by all who use the environment, for as long as they run, and held alone to make it: a night is never
+# left without the packages that it runs from. Descriptor 9 stays open over exec.
 iogauge_setup() {
-    local stamp venv=$iogauge_root/.venv
+    local stamp folder lock=$iogauge_root/.iogauge/setup.lock waiting=''
     iogauge_choose_work
     stamp=$(iogauge_stamp)
-    if [ "$(cat "$venv/.iogauge-stamp" 2>/dev/null)" = "$stamp" ] && "$venv/bin/python" -c '' 2>/dev/null &&
-        [ -z "$(iogauge_missing_tools)" ]; then
+    if iogauge_environment_fits "$stamp" && [ -z "$(iogauge_missing_tools)" ] && { exec 9<"$lock"; } 2>/dev/null &&
+        flock --shared --nonblock 9 && iogauge_environment_fits "$stamp"; then # once more, now that nobody changes it
         return 0
     fi
-    local folder
     for folder in "$iogauge_root/.iogauge" "$iogauge_work"; do
         mkdir -p "$folder" 2>/dev/null && [ -w "$folder" ] ||
             iogauge_stop "$folder cannot be written; clone the project to where you can write"
     done
-    exec 9>"$iogauge_root/.iogauge/setup.lock"
-    if ! flock --nonblock 9; then
-        iogauge_say "another set-up is running in this checkout; waiting for it"
-        flock 9
-    fi
+    exec 9>>"$lock" || iogauge_stop "$lock cannot be written"
+    until flock --nonblock 9; do
+        [ -n "$waiting" ] || iogauge_say "another start sets this checkout up, or runs from what has to be set up anew; waiting"
+        waiting=yes
+        flock --shared 9 ||
+            iogauge_stop "$lock cannot be locked (Lustre without flock?); put the checkout on another file system"
+        ! iogauge_environment_fits "$stamp" || return 0
+        flock --unlock 9
+        sleep 1
+    done
     iogauge_find_tools
-    if [ "$(cat "$venv/.iogauge-stamp" 2>/dev/null)" != "$stamp" ] || ! "$venv/bin/python" -c '' 2>/dev/null; then
-        iogauge_make_environment "$stamp"
-    fi
-    exec 9>&-
+    stamp=$(iogauge_stamp) # Python may have been installed just now
+    iogauge_environment_fits "$stamp" || iogauge_make_environment "$stamp"
+    flock --shared 9
 }
