@@ -36,7 +36,6 @@ class Provenance(_Written):
     nights: Annotated[int, Field(gt=0)] | None = None
     first: date | None = None
     last: date | None = None
-    measured: str | None = None
     machine: str | None = None
     software: dict[str, str] = {}
     accepted: dict[str, str | date] = {}
@@ -105,18 +104,19 @@ class When(_Written):
 
 
 class PortableBand(Band):
-    """A band of the ratio of a case to the one with the options in ``against``."""
+    """A band of the ratio of a case to the one with the options in ``against``; ``measured`` says what was seen."""
 
     when: When
     against: dict[str, str]
-    metric: Metric = "observed"
-    provenance: Provenance = Field(alias="from")
+    metric: Metric
+    measured: Annotated[str, Field(min_length=1)]
 
 
 class PortableBands(_Written):
     """``reference_values/portable.yaml``."""
 
     schema_: Literal["iogauge.portable/1"] = Field(alias="schema")
+    provenance: Provenance = Field(alias="from")
     bands: list[PortableBand]
 
     def find(self, main: Measurement, baseline: Measurement, medium: Medium, metric: Metric) -> PortableBand | None:

@@ -80,11 +80,13 @@ def ratio_bands(reference: float | None) -> PortableBands:
             "reference": reference,
             "lower": -0.2,
             "upper": 0.2,
-            "from": {"method": "test"},
+            "metric": "observed",
+            "measured": "test",
         }
         for operation in ("write", "read")
     ]
-    return PortableBands.model_validate({"schema": "iogauge.portable/1", "bands": bands if reference else []})
+    document = {"schema": "iogauge.portable/1", "from": {"method": "test"}, "bands": bands if reference else []}
+    return PortableBands.model_validate(document)
 
 
 def site_bands(reference: float | None, key: str) -> SiteBands:

@@ -22,6 +22,7 @@ bands:
 
 PORTABLE = """\
 schema: iogauge.portable/1
+from: {method: median of pairs, runs: 10}
 bands:
   - when: {benchmark: particles, operation: write, pattern: [CC, II], medium: [memory]}
     against: {interface: mpiio}
@@ -29,7 +30,7 @@ bands:
     reference: 0.95
     lower: -0.2
     upper: 0.2
-    from: {method: median of pairs, runs: 10}
+    measured: 0.9 to 1.0
 """
 
 
@@ -116,10 +117,10 @@ def test_the_portable_band_fits_pattern_medium_and_baseline(tmp_path, record):
 @pytest.mark.parametrize(
     ("old", "new", "line", "key"),
     [
-        ("medium: [memory]", "medium: [tape]", 3, "medium"),
-        ("metric: raw", "metric: fastest", 5, "metric"),
-        ("lower: -0.2", "lower: 2", 7, "lower"),
-        ("against:", "againts:", 4, "againts"),
+        ("medium: [memory]", "medium: [tape]", 4, "medium"),
+        ("metric: raw", "metric: fastest", 6, "metric"),
+        ("lower: -0.2", "lower: 2", 8, "lower"),
+        ("against:", "againts:", 5, "againts"),
     ],
 )
 def test_a_mistake_in_a_portable_band_is_named(tmp_path, old, new, line, key):

@@ -176,10 +176,10 @@ def test_a_broken_band_is_one_line_with_file_line_and_key(home, tmp_path, monkey
     shutil.copytree(CHECKOUT / "reference_values", tmp_path / "c" / "reference_values")
     monkeypatch.setattr(nightly, "checkout", lambda: tmp_path / "c")
     path = tmp_path / "c" / "reference_values" / "portable.yaml"
-    path.write_text("schema: iogauge.portable/1\nbands:\n- reference: fast\n", encoding="utf-8")
+    path.write_text("schema: iogauge.portable/1\nfrom: {method: x}\nbands:\n- refrence: 1\n", encoding="utf-8")
     line = one_line_error(iogauge("check-config"))
-    assert f"{path}:3: " in line
-    assert "reference" in line
+    assert f"{path}:4: " in line
+    assert "refrence" in line
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from iogauge.series import fingerprint, key
 
 EXPECTATION = Expectation(file_system="scratch", type="lustre", nodes=1, ranks_per_node=2)
 NO_BANDS = SiteBands.model_validate({"schema": "iogauge.bands/1", "site": "here"})
-NO_RATIOS = PortableBands.model_validate({"schema": "iogauge.portable/1", "bands": []})
+NO_RATIOS = PortableBands.model_validate({"schema": "iogauge.portable/1", "from": {"method": "test"}, "bands": []})
 
 
 def site_bands(reference, operation="write", **extra):
@@ -27,8 +27,8 @@ def site_bands(reference, operation="write", **extra):
 def portable(reference, against=None, operation="write", medium=("storage",), metric="observed"):
     when = {"benchmark": "particles", "operation": operation, "pattern": ["CC"], "medium": list(medium)}
     band = {"when": when, "against": against or {"interface": "mpiio"}, "reference": reference}
-    band |= {"lower": -0.1, "upper": 0.1, "metric": metric, "from": {"method": "test"}}
-    return PortableBands.model_validate({"schema": "iogauge.portable/1", "bands": [band]})
+    band |= {"lower": -0.1, "upper": 0.1, "metric": metric, "measured": "test"}
+    return PortableBands.model_validate({"schema": "iogauge.portable/1", "from": {"method": "test"}, "bands": [band]})
 
 
 def judged(*records, site=NO_BANDS, ratios=NO_RATIOS, **expected):

@@ -166,6 +166,7 @@ BAD = [
     ("segments", ("--repeats", "0"), "--repeats 0: out of range"),
     ("segments", ("--colective", "yes"), "--colective: unknown option"),
     ("segments", ("--block",), "--block: a value is missing"),
+    ("segments", ("--shift", "1"), "--shift 1: there are 1 ranks"),
     ("particles", ("--particles", "7", "--dimensions", "2"), "--particles 7: cannot be laid out"),
     ("particles", ("--particles", "4503599627370496", "--steps", "1000"), "more bytes than a file offset holds"),
     ("particles", ("--selection", "partial", "--fraction", "0"), "--fraction 0"),

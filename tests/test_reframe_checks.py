@@ -126,7 +126,9 @@ def write_bands(site: Path, bands: dict[str, Any]) -> None:
 
 
 def without_portable_bands(site: Path) -> None:
-    (site / "reference_values" / "portable.yaml").write_text("schema: iogauge.portable/1\nbands: []\n")
+    (site / "reference_values" / "portable.yaml").write_text(
+        "schema: iogauge.portable/1\nfrom: {method: none}\nbands: []\n"
+    )
 
 
 def test_one_case_runs_with_sizes_of_its_own_and_the_report_keeps_everything(site):
@@ -256,17 +258,25 @@ def test_a_broken_site_configuration_ends_reframe_with_exit_code_2(site, old, ne
     assert text in done.stderr + done.stdout
 
 
-@needs_two_cores
-def test_hdf5_made_a_third_slower_is_found_on_the_first_night(site, faults):
+def verdicts_when_quiet(site: Path, *arguments: str) -> dict[str, str]:
+    """Verdict and reason of write and read in memory; run again while neighbours make every pair too noisy to judge."""
+    found: dict[str, tuple[str, str]] = {}
+    for _ in range(6):
+        _, entries = reframe(site, "-r", *arguments, name=CC_MEMORY.format(ranks=1, fs="memory"))
+        rows = [row for row in one(entries)["judgement"]["rows"] if row["role"] == "main"]
+        found |= {row["operation"]: (row["verdict"], row["reason"]) for row in rows if row["verdict"] != "too noisy"}
+        if len(found) == 2:
+            break
+    return found
+
+
+def test_hdf5_made_30_percent_slower_is_found_on_the_first_night(site, faults):
     """The portable bands: clean they hold, and with H5Dwrite and H5Dread at 0.7 of their speed they do not."""
-    name = CC_MEMORY.format(ranks=2, fs="memory")
-    done, entries = reframe(site, "-r", name=name)
-    assert one(entries)["verdict"] == "pass", one(entries)["judgement"]["reasons"]
-    preload = ("-S", f"env_vars=LD_PRELOAD:{faults},FAULT_SLOW_HDF5:0.7")
-    done, entries = reframe(site, "-r", *preload, name=name)
-    entry = one(entries)
-    assert done.returncode == 1
-    assert entry["verdict"] == "regressed"
-    verdicts = {row["operation"]: row["verdict"] for row in entry["judgement"]["rows"] if row["role"] == "main"}
-    assert verdicts == {"write": "regressed", "read": "regressed"}
-    assert "HDF5 to MPI-IO" in " ".join(entry["judgement"]["reasons"])
+    clean = verdicts_when_quiet(site)
+    assert {operation: verdict for operation, (verdict, _) in clean.items()} == {"write": "pass", "read": "pass"}, clean
+    slow = verdicts_when_quiet(site, "-S", f"env_vars=LD_PRELOAD:{faults},FAULT_SLOW_HDF5:0.7")
+    assert {operation: verdict for operation, (verdict, _) in slow.items()} == {
+        "write": "regressed",
+        "read": "regressed",
+    }, slow
+    assert all("HDF5 to" in reason and "raw" in reason for _, reason in slow.values())

@@ -225,6 +225,10 @@ static void make_cases(struct session *session, int argc, char **argv)
     if (settings->dir == NULL || settings->dir[0] == '\0')
         stop_all(EXIT_BAD_INPUT, "--dir: missing or empty; an existing folder is required");
 
+    if (settings->shift > 0 && settings->shift >= (uint64_t)session->world.size)
+        stop_all(EXIT_BAD_INPUT, "--shift %llu: there are %d ranks; 0 to %d is allowed",
+                 (unsigned long long)settings->shift, session->world.size, session->world.size - 1);
+
     session->case_count = 1 + settings->baselines.count;
     session->cases = calloc((size_t)session->case_count, sizeof *session->cases);
     if (session->cases == NULL)
