@@ -220,6 +220,18 @@ def test_wrong_bands_stop_the_night_before_anything_runs(other_checkout):
     assert not nightly.home().exists()
 
 
+def test_a_test_file_that_does_not_load_makes_the_night_incomplete(other_checkout):
+    shutil.copytree(CHECKOUT / "kernels", other_checkout / "kernels")
+    broken = other_checkout / "reframe_checks" / "segments.py"
+    broken.write_text(broken.read_text(encoding="utf-8") + "\nno_such_name\n", encoding="utf-8")
+    options = ["-n", ONE_RANK_CC, "-S", "ParticlesCheck.particles=4096", "-S", "repeats=2"]
+    night, _ = nightly.run_night("local", "nightly", options=options)
+    assert (night.exit_code, night.complete) == (2, False)
+    assert "segments.py" in night.cause
+    assert "no_such_name" in night.cause
+    assert night.cases, "what could be loaded was measured and is kept"
+
+
 @pytest.fixture
 def killed_night(tmp_path: Path, environment: dict[str, str]) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
     """What a night leaves that was killed with no time to clean: a case folder, and a rank still at work."""
