@@ -62,7 +62,7 @@ def test_the_folder_is_gone_after_a_signal(tmp_path, target, number):
         time.sleep(0.02)
     assert list(target.iterdir()), "the job never made its folder"
     os.killpg(process.pid, number)
-    assert process.wait(timeout=10) != 0
+    assert process.wait(timeout=10) == 128 + number
     assert list(target.iterdir()) == []
 
 

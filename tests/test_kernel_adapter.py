@@ -77,6 +77,13 @@ def test_records_of_two_runs_are_refused(record, read_record):
         read_records(as_lines(write, read_record))
 
 
+def test_records_with_unequal_numbers_of_repeats_are_refused(record):
+    other = copy.deepcopy(record) | {"role": "baseline", "differs": {"interface": "mpiio"}, "interface": "mpiio"}
+    other["repeats"] = other["repeats"][:2]
+    with pytest.raises(Refusal, match="unequal numbers of repeats"):
+        read_records(as_lines(record, other))
+
+
 def test_a_baseline_alone_is_refused(record):
     with pytest.raises(Refusal, match="without its main case"):
         read_records(as_lines(record | {"role": "baseline", "differs": {"interface": "posix"}}))
