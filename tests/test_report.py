@@ -220,6 +220,7 @@ def test_the_machine_and_the_software_are_there(page):
         (make_night(case("write", ratio=0.92)), "pass", "Nothing is slower"),
         (make_night(case("write", ratio=0.5)), "improved", "Nothing is slower, 1 improved"),
         (make_night(case("write", ratio=2.0)), "regressed", "1 regressed"),
+        (make_night(case("write", ratio=0.92), invalid_case("x")), "invalid", "1 invalid"),
         (make_night(case("write", ratio=2.0), invalid_case("x")), "invalid", "1 invalid, 1 regressed"),
         (make_night(case("write"), complete=False, cause="stopped by SIGINT"), "invalid", "Incomplete: stopped by SIGINT"),
         (make_night(NOISY), "too noisy", "Too noisy to judge"),
@@ -248,6 +249,7 @@ def test_what_others_named_is_text_and_no_markup():
     assert "<script" not in text
     assert "script" not in Page(text).tags
     assert svgs(text)
+    assert all("$a_b$" in svg for _, svg in plots.ratios(night)), "a name was taken for mathematics"
 
 
 def test_the_same_night_gives_the_same_page():
@@ -267,7 +269,7 @@ def test_fifty_cases_are_less_than_two_megabytes():
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, to see the page in a browser: apt-get install chromium")
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, 760, 390])
 def test_a_browser_shows_it_without_a_complaint_and_without_scrolling_sideways(tmp_path, width):
     page = report.write_report(mixed_night(), tmp_path / "index.html")
     # A page around it, for what only a script can ask; --window-size is not narrower than 500 in a window of its own.

@@ -219,7 +219,7 @@ def _svg(figure: Figure, label: str) -> str:
     for number, colour in enumerate(_COLOURS, start=1):
         text = text.replace(colour, f"var(--series-{number})")
     text = text.replace(_ALARM, "var(--bad)").replace(_INK, "currentColor")
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"(-?\d+\.\d{2})\d+", r"\1", text)
     head, rest = text.split(">", 1)
     head = re.sub(r' (?:width|height|version|xmlns:xlink)="[^"]*"', "", head)
