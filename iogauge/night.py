@@ -162,7 +162,8 @@ def _case(entry: dict[str, Any]) -> Case:
         ranks_per_node=entry["ranks_per_node"],
         judgement=judgement,
         seconds=entry["time_run"],
-        stage=entry.get("outputdir") or entry["stagedir"],
+        # ReFrame moves the files of a case that passed; those of one that failed stay, though it names both folders.
+        stage=(entry["result"] == "pass" and entry.get("outputdir")) or entry["stagedir"],
     )
 
 

@@ -61,8 +61,8 @@ def test_a_case_keeps_its_judgement_its_place_and_the_folder_with_its_evidence(t
     assert found.software.hdf5 == "1.10.8"
 
 
-def test_a_failing_case_keeps_its_judgement(tmp_path):
-    broken = entry(result="fail", fail_phase="sanity", fail_reason="invalid: x", outputdir=None)
+def test_a_failing_case_keeps_its_judgement_and_its_files_where_they_are(tmp_path):
+    broken = entry(result="fail", fail_phase="sanity", fail_reason="invalid: x")
     (only,) = read_run_report(report(tmp_path, broken)).cases
     assert only.judgement.rows
     assert only.stage == "/runs/stage/case"
