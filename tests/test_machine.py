@@ -36,8 +36,10 @@ def test_the_mount_is_the_one_that_findmnt_names(tmp_path):
         ["findmnt", "--noheadings", "--raw", "--output", "FSTYPE,TARGET", "--target", tmp_path],
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    if asked.returncode != 0:
+        pytest.skip("needs a mounted root folder, which a chroot has not")
     found = machine.mount_of("here", tmp_path)
     assert [found.type, found.mount_point] == asked.stdout.split()
 

@@ -1,4 +1,6 @@
+#ifndef _GNU_SOURCE /* HDF5 1.14 and newer define it for all who link them */
 #define _GNU_SOURCE /* mincore, syscall */
+#endif
 #include "page_cache.h"
 
 #include <errno.h>
