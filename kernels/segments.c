@@ -206,9 +206,6 @@ static void move_dataset(struct run *run, struct store *store, int file, int d, 
         if (direction == DIRECTION_READ)
             memset(batch->memory, 0xff, count * s->transfer_bytes); /* nothing of an earlier read may pass the check */
         stopwatch_stop(run->watch);
-        /* A collective call waits for all: a rank that is ready early is not charged with the others' preparation. */
-        if (s->common.collective)
-            MPI_OK(MPI_Barrier(MPI_COMM_WORLD), "MPI");
 
         struct selection selection = {.count = 1, .stride = words, .block = words};
         stopwatch_start(run->watch, PHASE_TRANSFER);
