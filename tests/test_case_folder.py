@@ -56,7 +56,12 @@ def test_the_folder_is_gone_after_a_failure_and_the_exit_code_stays(tmp_path, ta
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_the_folder_is_gone_after_a_signal(tmp_path, target, number):
     # As ReFrame does it: the signal goes to the whole process group of the job.
-    process = subprocess.Popen(job(tmp_path, f'disk "{target}" 1000', "sleep 30"), start_new_session=True)
+    # A shell cannot trap what was ignored when it started, as SIGINT is below a job in the background: make it default.
+    process = subprocess.Popen(
+        job(tmp_path, f'disk "{target}" 1000', "sleep 30"),
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 10
     while not list(target.glob("*/.iogauge-case")) and time.monotonic() < deadline:
         time.sleep(0.02)
