@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from iogauge.errors import InputError
-from iogauge.measurement import Measurement, Metric
+from iogauge.measurement import Measurement, Metric, Unit
 from iogauge.series import pattern_label
 from iogauge.validation import read_yaml, validate
 
@@ -69,7 +69,7 @@ class Band(_Written):
 class RateBand(Band):
     """A band of rates."""
 
-    unit: Literal["MiB/s"]
+    unit: Unit
 
 
 class SeriesBands(_Written):
@@ -97,7 +97,7 @@ class When(_Written):
     """The cases that a portable band is for: lists mean any of them."""
 
     benchmark: str
-    operation: Literal["write", "read"]
+    operation: Annotated[str, Field(min_length=1)]
     pattern: list[str]
     interface: str = "hdf5"
     medium: list[Medium] = ["memory", "storage"]

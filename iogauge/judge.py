@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from iogauge import placement, series
 from iogauge.bands import Band, Medium, PortableBands, SiteBands
-from iogauge.measurement import Measurement, Metric, ratio
+from iogauge.measurement import Measurement, Metric, Unit, ratio
 
 Verdict = Literal["pass", "no reference", "too noisy", "regressed", "improved", "invalid"]
 Place = Literal["below", "inside", "above", "no band", "cached differently", "too noisy"]
@@ -32,7 +32,7 @@ CACHED_ABOVE_FRACTION = 0.05
 #: Options that shape only what is read: a write does not differ in them.
 _READ_ONLY_OPTIONS = {"selection", "fraction", "stride", "block"}
 
-_RATIO_NAMES = {"mpiio": "MPI-IO", "posix": "POSIX", "hdf5": "HDF5"}
+_RATIO_NAMES = {"mpiio": "MPI-IO", "posix": "POSIX", "hdf5": "HDF5", "netcdf": "netCDF-4", "zarr": "Zarr"}
 
 
 class _Value(BaseModel):
@@ -72,7 +72,7 @@ class RatioRow(_Value):
 
 
 class Row(_Value):
-    """One operation of one case. Rates are MiB/s."""
+    """One operation of one case. Rates are in ``unit``."""
 
     key: str
     fingerprint: str
@@ -81,10 +81,11 @@ class Row(_Value):
     interface: str
     label: str
     role: str
-    observed_mib_s: float
-    observed_repeats_mib_s: tuple[float, ...]
-    raw_mib_s: float
-    raw_repeats_mib_s: tuple[float, ...]
+    unit: Unit
+    observed: float
+    observed_repeats: tuple[float, ...]
+    raw: float
+    raw_repeats: tuple[float, ...]
     cached_fraction: float | None
     verified: bool
     band_status: BandStatus
@@ -186,10 +187,11 @@ def _row(
         interface=m.interface,
         label=series.pattern_label(m),
         role=m.role,
-        observed_mib_s=m.best_observed_mib_s,
-        observed_repeats_mib_s=m.observed_mib_s,
-        raw_mib_s=m.best_raw_mib_s,
-        raw_repeats_mib_s=m.raw_mib_s,
+        unit=m.unit,
+        observed=m.best_observed,
+        observed_repeats=m.observed,
+        raw=m.best_raw,
+        raw_repeats=m.raw,
         cached_fraction=m.cached_fraction,
         verified=m.verified,
         band_status=status,
@@ -258,8 +260,8 @@ def _ratio_row(main: Measurement, baseline: Measurement, metric: Metric, band: B
 def _verdict(m: Measurement, status: BandStatus, band: Band | None, ratios: Sequence[RatioRow]) -> tuple[Verdict, str]:
     found: dict[str, list[str]] = {"below": [], "inside": [], "above": [], "too noisy": []}
     if band is not None:
-        found[band.place(m.best_observed_mib_s)].append(
-            f"{m.best_observed_mib_s:.4g} MiB/s, band {band.lowest:.4g} to {band.highest:.4g} MiB/s"
+        found[band.place(m.best_observed)].append(
+            f"{m.best_observed:.4g} {m.unit}, band {band.lowest:.4g} to {band.highest:.4g} {m.unit}"
         )
     for row in ratios:
         if row.limits is not None and row.place in found:

@@ -19,13 +19,23 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=0)]
-PositiveBytes = Annotated[int, Field(gt=0)]
 Text = Annotated[str, Field(min_length=1)]
 Metric = Literal["observed", "raw"]
+Unit = Literal["MiB/s", "operations/s"]
 
 
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Least(_Record):
+    """Times of the fastest rank."""
+
+    open_seconds: Seconds
+    transfer_seconds: Seconds
+    flush_seconds: Seconds
+    close_seconds: Seconds
+    total_seconds: Seconds
 
 
 class Repeat(_Record):
@@ -37,7 +47,9 @@ class Repeat(_Record):
     close_seconds: Seconds
     total_seconds: PositiveSeconds
     prepare_seconds: Seconds
+    least: Least
     verified_bytes: Bytes
+    verified_operations: Annotated[int, Field(ge=0)]
     mismatches: Bytes
     cached_fraction_before_drop: Fraction | None
     cached_fraction: Fraction | None
@@ -61,6 +73,13 @@ class ReadShift(_Record):
     other_host_fraction: Fraction
 
 
+class Sweep(_Record):
+    """Which case of a sweep a record is of: ``run`` is the same for all its records, ``case`` the swept options."""
+
+    run: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+    case: Annotated[dict[str, str], Field(min_length=1)]
+
+
 class Software(_Record):
     """What the numbers depend on. ``kernels`` is a hash of the kernels' sources."""
 
@@ -75,15 +94,17 @@ class Measurement(_Record):
     """A benchmark's operation, complete and consistent, or not constructed at all."""
 
     schema_: Literal["iogauge.measurement/1"] = Field(alias="schema")
+    sweep: Sweep | None
     benchmark: Text
-    operation: Literal["write", "read"]
-    interface: Literal["hdf5", "mpiio", "posix"]
+    operation: Annotated[str, Field(pattern="^[a-z][a-z0-9-]*$")]
+    interface: Literal["hdf5", "mpiio", "posix", "netcdf", "zarr"]
     role: Literal["main", "baseline"]
     differs: dict[str, str]
     collective: bool
     pattern: dict[str, str | bool | int | float | list[int]]
-    logical_bytes: PositiveBytes
-    file_bytes: PositiveBytes
+    logical_bytes: Bytes
+    operations: Annotated[int, Field(ge=0)]
+    file_bytes: Bytes
     ranks: Annotated[int, Field(gt=0)]
     hosts: dict[str, list[int]]
     read_shift: ReadShift | None
@@ -103,8 +124,12 @@ class Measurement(_Record):
         for place in self.placement:
             if place.rank not in self.hosts.get(place.host, []):
                 raise ValueError(f"placement: rank {place.rank} is not on {place.host} in hosts")
-        if (self.operation == "read") != (self.read_shift is not None):
-            raise ValueError("read_shift: belongs to reads, and to every read")
+        if (self.logical_bytes == 0) == (self.operations == 0):
+            raise ValueError("logical_bytes, operations: one of them is 0, and only one")
+        if self.operation == "write" and self.read_shift is not None:
+            raise ValueError("read_shift: belongs to reads")
+        if self.operation == "read" and self.read_shift is None:
+            raise ValueError("read_shift: belongs to every read")
         if (self.role == "main") != (not self.differs):
             raise ValueError("differs: belongs to baselines, and to every baseline")
         for number, repeat in enumerate(self.repeats):
@@ -128,28 +153,38 @@ class Measurement(_Record):
         return len(self.hosts)
 
     @property
-    def observed_mib_s(self) -> tuple[float, ...]:
-        """Per repeat: logical bytes over open-to-close time, MiB/s."""
-        return tuple(self.logical_bytes / MIB / repeat.total_seconds for repeat in self.repeats)
+    def unit(self) -> Unit:
+        """Of the rates: MiB/s, or operations/s where operations are counted."""
+        return "operations/s" if self.operations else "MiB/s"
 
     @property
-    def raw_mib_s(self) -> tuple[float, ...]:
-        """Per repeat: logical bytes over transfer time, MiB/s."""
-        return tuple(self.logical_bytes / MIB / repeat.transfer_seconds for repeat in self.repeats)
-
-    def rates_mib_s(self, metric: Metric) -> tuple[float, ...]:
-        """Per repeat, MiB/s."""
-        return self.observed_mib_s if metric == "observed" else self.raw_mib_s
+    def amount(self) -> float:
+        """What one repeat did: MiB moved, or operations."""
+        return float(self.operations) or self.logical_bytes / MIB
 
     @property
-    def best_observed_mib_s(self) -> float:
+    def observed(self) -> tuple[float, ...]:
+        """Per repeat: the amount over open-to-close time, in ``unit``."""
+        return tuple(self.amount / repeat.total_seconds for repeat in self.repeats)
+
+    @property
+    def raw(self) -> tuple[float, ...]:
+        """Per repeat: the amount over transfer time, in ``unit``."""
+        return tuple(self.amount / repeat.transfer_seconds for repeat in self.repeats)
+
+    def rates(self, metric: Metric) -> tuple[float, ...]:
+        """Per repeat, in ``unit``."""
+        return self.observed if metric == "observed" else self.raw
+
+    @property
+    def best_observed(self) -> float:
         """Best of the repeats: noise on storage is one-sided, so the best is the steadiest figure."""
-        return max(self.observed_mib_s)
+        return max(self.observed)
 
     @property
-    def best_raw_mib_s(self) -> float:
+    def best_raw(self) -> float:
         """Best of the repeats."""
-        return max(self.raw_mib_s)
+        return max(self.raw)
 
     @property
     def cached_fraction(self) -> float | None:
@@ -159,8 +194,13 @@ class Measurement(_Record):
 
     @property
     def verified(self) -> bool:
-        """Every byte of every repeat was read back and compared, and none differed."""
-        return all(repeat.verified_bytes == self.logical_bytes and repeat.mismatches == 0 for repeat in self.repeats)
+        """Every byte (or operation) of every repeat was looked at afterwards, and none differed."""
+        return all(
+            repeat.verified_bytes == self.logical_bytes
+            and repeat.verified_operations == self.operations
+            and repeat.mismatches == 0
+            for repeat in self.repeats
+        )
 
 
 class Ratio(_Record):
@@ -181,16 +221,14 @@ def ratio(main: Measurement, baseline: Measurement, metric: Metric = "observed")
 
     Raises ``ValueError`` for cases that do not belong together.
     """
-    if (main.benchmark, main.operation, main.ranks, len(main.repeats)) != (
+    if (main.benchmark, main.operation, main.sweep, len(main.repeats)) != (
         baseline.benchmark,
         baseline.operation,
-        baseline.ranks,
+        baseline.sweep,
         len(baseline.repeats),
     ):
         raise ValueError("the two cases are not of one job")
-    pairs = tuple(
-        ours / theirs for ours, theirs in zip(main.rates_mib_s(metric), baseline.rates_mib_s(metric), strict=True)
-    )
+    pairs = tuple(ours / theirs for ours, theirs in zip(main.rates(metric), baseline.rates(metric), strict=True))
     value = statistics.median(pairs)
     quartiles = statistics.quantiles(pairs, n=4, method="inclusive") if len(pairs) > 1 else [0, 0, 0]
     against = ",".join(f"{name}={text}" for name, text in sorted(baseline.differs.items()))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from iogauge.measurement import Measurement
@@ -16,33 +16,57 @@ from iogauge.measurement import Measurement
 _NOT_CONFIGURATION = ("compute_seconds",)
 
 
-def label_of(pattern: Mapping[str, Any], collective: bool) -> str:
+def _particles(pattern: Mapping[str, Any]) -> list[str]:
+    words = [str(pattern["locality"])]
+    if pattern["dimensions"] != 1:
+        words.append(f"{pattern['dimensions']}d")
+    if pattern["selection"] != "full":
+        words.append(str(pattern["selection"]))
+    if pattern["file_per_process"]:
+        words.append("file-per-process")
+    return words + ["chunked"] * bool(pattern["chunk"])
+
+
+def _segments(pattern: Mapping[str, Any]) -> list[str]:
+    words = ["file-per-process"] if pattern["file_per_process"] else ["shared", str(pattern["layout"])]
+    if pattern["datasets"] != 1 or pattern["files"] != 1:
+        words.append(f"{pattern['datasets']}ds{pattern['files']}f")
+    return words + ["chunked"] * bool(pattern["chunk_bytes"])
+
+
+#: What a benchmark's pattern is called; one function a benchmark.
+_WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "particles": _particles,
+    "segments": _segments,
+}
+
+
+def _common(pattern: Mapping[str, Any]) -> list[str]:
+    """HDF5's knobs where they are not the default; a pattern that does not name one has the default."""
+    words = []
+    if pattern.get("driver", "default") != "default":
+        words.append(str(pattern["driver"]))
+    if pattern.get("libver", "earliest") != "earliest":
+        words.append(str(pattern["libver"]))
+    if pattern.get("fill", "default") != "default":
+        words.append(f"fill-{pattern['fill']}")
+    if pattern.get("compress", "none") != "none":
+        words.append(str(pattern["compress"]))
+    if pattern.get("meta_block_bytes", 0):
+        words.append(f"meta{pattern['meta_block_bytes']}")
+    if pattern.get("extendible", False):
+        words.append("extendible")
+    return words
+
+
+def label_of(benchmark: str, pattern: Mapping[str, Any], collective: bool) -> str:
     """The I/O pattern in the field's words, such as ``CC-2d-partial`` or ``shared-interleaved-collective``."""
-    if "locality" in pattern:
-        parts = [str(pattern["locality"])]
-        if pattern["dimensions"] != 1:
-            parts.append(f"{pattern['dimensions']}d")
-        if pattern["selection"] != "full":
-            parts.append(str(pattern["selection"]))
-        chunked = bool(pattern["chunk"])
-        if pattern["file_per_process"]:
-            parts.append("file-per-process")
-    else:
-        private = bool(pattern["file_per_process"])
-        parts = ["file-per-process"] if private else ["shared", str(pattern["layout"])]
-        if pattern["datasets"] != 1 or pattern["files"] != 1:
-            parts.append(f"{pattern['datasets']}ds{pattern['files']}f")
-        chunked = bool(pattern["chunk_bytes"])
-    if chunked:
-        parts.append("chunked")
-    if collective:
-        parts.append("collective")
-    return "-".join(parts)
+    return "-".join(_WORDS[benchmark](pattern) + _common(pattern) + ["collective"] * collective)
 
 
 def pattern_label(measurement: Measurement) -> str:
     """The label of a measurement's pattern."""
-    return label_of(measurement.pattern, measurement.collective)
+    return label_of(measurement.benchmark, measurement.pattern, measurement.collective)
 
 
 def key_of(

@@ -114,12 +114,12 @@ def _styled(verdict: str, text: str) -> str:
 
 
 def _cells(night: Night, case: Case, row: Row) -> tuple[str, ...]:
-    repeats = " ".join(rate(value) for value in row.observed_repeats_mib_s)
+    repeats = " ".join(rate(value) for value in row.observed_repeats)
     return (
         case.file_system,
         f"{row.benchmark} {row.operation} {row.label}",
         _ranks(case),
-        f"{rate(row.observed_mib_s):>6}  ({repeats})",
+        f"{rate(row.observed):>6}  ({repeats})",
         to_raw(row),
         percent(row.cached_fraction),
         "all" if row.verified else "NO",
@@ -145,10 +145,8 @@ def print_evidence(console: Console, night: Night, key: str) -> bool:
     for case, row in found:
         console.print(f"[bold]{row.key}[/]  (configuration {row.fingerprint})")
         console.print(f"  verdict     {_styled(row.verdict, verdict_text(night, row))}  {escape(row.reason)}")
-        console.print(
-            f"  observed    {' '.join(map(rate, row.observed_repeats_mib_s))} MiB/s, open to close with flush"
-        )
-        console.print(f"  raw         {' '.join(map(rate, row.raw_repeats_mib_s))} MiB/s, transfers only")
+        console.print(f"  observed    {' '.join(map(rate, row.observed_repeats))} MiB/s, open to close with flush")
+        console.print(f"  raw         {' '.join(map(rate, row.raw_repeats))} MiB/s, transfers only")
         for ratio in row.ratios:
             pairs = " ".join(f"{pair:.2f}" for pair in ratio.pairs)
             console.print(f"  {ratio.label}  {ratio.value:.2f} (pairs {pairs}); band {limits_of(ratio)}: {ratio.place}")

@@ -118,10 +118,6 @@ static int check(void *settings, int ranks, char *problem, size_t bytes)
         return snprintf(problem, bytes, "--stride %llu: smaller than --block %llu", (unsigned long long)s->stride,
                         (unsigned long long)s->block),
                -1;
-    if (s->chunk_rows > s->shape[0] * sharers(s, ranks))
-        return snprintf(problem, bytes, "--chunk %llu: larger than the dataset's %llu rows",
-                        (unsigned long long)s->chunk_rows, (unsigned long long)(s->shape[0] * sharers(s, ranks))),
-               -1;
     return 0;
 }
 
@@ -162,7 +158,7 @@ static void layout(const void *settings, int ranks, struct layout *layout)
                                     .extent = {s->shape[0] * sharers(s, ranks), s->shape[1], s->shape[2]},
                                     .row_bytes = row_elements * (interleaved_in_file(s) ? PARTICLE_BYTES : WORD),
                                     .base_bytes = (layout->bytes + alignment - 1) / alignment * alignment,
-                                    .chunk_rows = s->chunk_rows};
+                                    .chunk = {s->chunk_rows, s->shape[1], s->shape[2]}};
         snprintf(dataset->name, sizeof dataset->name, "Timestep_%d/%s", i / per_step,
                  interleaved_in_file(s) ? "particles" : particle_member_names[member]);
         layout->bytes = dataset->base_bytes + dataset->extent[0] * dataset->row_bytes;

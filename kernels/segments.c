@@ -77,10 +77,6 @@ static int check(void *settings, int ranks, char *problem, size_t bytes)
                -1;
     if (s->chunk_bytes % WORD != 0)
         return snprintf(problem, bytes, "--chunk %llu: not a multiple of 8", (unsigned long long)s->chunk_bytes), -1;
-    if (s->chunk_bytes > dataset_bytes(s, ranks))
-        return snprintf(problem, bytes, "--chunk %llu: larger than the dataset's %llu bytes",
-                        (unsigned long long)s->chunk_bytes, (unsigned long long)dataset_bytes(s, ranks)),
-               -1;
     return 0;
 }
 
@@ -104,7 +100,7 @@ static void layout(const void *settings, int ranks, struct layout *layout)
                                     .extent = {dataset_bytes(s, ranks) / WORD},
                                     .row_bytes = WORD,
                                     .base_bytes = (layout->bytes + alignment - 1) / alignment * alignment,
-                                    .chunk_rows = s->chunk_bytes / WORD};
+                                    .chunk = {s->chunk_bytes / WORD}};
         snprintf(dataset->name, sizeof dataset->name, "dataset_%d", d);
         layout->bytes = dataset->base_bytes + dataset_bytes(s, ranks);
     }

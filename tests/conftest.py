@@ -77,6 +77,7 @@ needs_mpich = pytest.mark.skipif(shutil.which("mpicc.mpich") is None, reason="ne
 _BYTES = 64 << 20
 _WRITE: dict[str, Any] = {
     "schema": "iogauge.measurement/1",
+    "sweep": None,
     "benchmark": "particles",
     "operation": "write",
     "interface": "hdf5",
@@ -101,6 +102,7 @@ _WRITE: dict[str, Any] = {
         "fsync": True,
     },
     "logical_bytes": _BYTES,
+    "operations": 0,
     "file_bytes": _BYTES + 8192,
     "ranks": 2,
     "hosts": {"n1": [0, 1]},
@@ -115,7 +117,15 @@ _WRITE: dict[str, Any] = {
             "close_seconds": 0.01,
             "total_seconds": transfer + 0.12,
             "prepare_seconds": 0.02,
+            "least": {
+                "open_seconds": 0.01,
+                "transfer_seconds": transfer,
+                "flush_seconds": 0.1,
+                "close_seconds": 0.01,
+                "total_seconds": transfer + 0.12,
+            },
             "verified_bytes": _BYTES,
+            "verified_operations": 0,
             "mismatches": 0,
             "cached_fraction_before_drop": None,
             "cached_fraction": None,

@@ -39,7 +39,7 @@ def judged(*records, site=NO_BANDS, ratios=NO_RATIOS, **expected):
 def test_without_any_band_there_is_no_reference_and_the_rate_is_kept(record):
     result = judged(record)
     assert (result.verdict, result.rows[0].band_status) == ("no reference", "missing")
-    assert result.rows[0].observed_mib_s == pytest.approx(64 / 0.62)
+    assert result.rows[0].observed == pytest.approx(64 / 0.62)
     assert result.rows[0].key == "particles/write/scratch/1x2/CC/hdf5"
 
 

@@ -109,7 +109,7 @@ def test_no_rate_comes_from_garbage(record, data):
         return
     for m in measurements:
         assert m.verified
-        assert all(math.isfinite(rate) and rate > 0 for rate in m.observed_mib_s + m.raw_mib_s)
+        assert all(math.isfinite(rate) and rate > 0 for rate in m.observed + m.raw)
 
 
 @settings(max_examples=200, deadline=None)

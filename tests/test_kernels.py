@@ -55,7 +55,7 @@ def test_rows_of_the_table_are_the_records(kernels, target):
     measurements = read_records(done.stdout)
     assert len(table) == len(measurements) == 2
     for line, m in zip(table, measurements, strict=True):
-        assert f"{m.best_observed_mib_s:.1f}" in line.split()
+        assert f"{m.best_observed:.1f}" in line.split()
 
 
 def test_the_json_file_is_written_whole(kernels, target, tmp_path):
@@ -161,7 +161,7 @@ BAD = [
     ("segments", ("--interface", "netcdf"), "--interface netcdf: allowed: hdf5|mpiio|posix"),
     ("segments", ("--interface", "posix", "--collective", "yes"), "--collective yes: --interface posix"),
     ("segments", ("--collective", "yes", "--file-per-process", "yes"), "--collective yes"),
-    ("segments", ("--chunk", "1G"), "--chunk 1073741824: larger than the dataset"),
+    ("segments", ("--chunk", "1G"), "--chunk: 134217728 elements in dimension 1, more than the dataset's 8388608"),
     ("segments", ("--json", "/no/such/folder/x"), "--json /no/such/folder/x: No such file"),
     ("segments", ("--repeats", "0"), "--repeats 0: out of range"),
     ("segments", ("--colective", "yes"), "--colective: unknown option"),

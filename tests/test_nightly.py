@@ -82,7 +82,7 @@ def test_a_night_is_recorded_shown_and_leaves_no_data(tmp_path, environment):
     assert {row.key for _, row in night.rows} == {
         f"particles/{operation}/{place}/1x1/CC/hdf5" for operation in ("write", "read") for place in ("disk", "memory")
     }
-    assert all(row.verified and len(row.observed_repeats_mib_s) == 2 for _, row in night.rows)
+    assert all(row.verified and len(row.observed_repeats) == 2 for _, row in night.rows)
     assert night.software is not None
     assert {mount.file_system for mount in night.machine.mounts} == {"disk", "memory"}
     for word in (

@@ -52,19 +52,25 @@ def _record(number: int, line: str) -> Measurement:
     except (ValueError, RecursionError) as error:
         raise Refusal(f"record {number}: not JSON: {error}") from error
     for repeat_number, repeat in enumerate(measurement.repeats):
-        if repeat.mismatches or repeat.verified_bytes != measurement.logical_bytes:
+        done, verified = (
+            (measurement.operations, repeat.verified_operations)
+            if measurement.operations
+            else (measurement.logical_bytes, repeat.verified_bytes)
+        )
+        if repeat.mismatches or verified != done:
             raise Refusal(
-                f"record {number}, repeat {repeat_number}: {repeat.verified_bytes} of {measurement.logical_bytes} bytes "
-                f"verified, {repeat.mismatches} words differ"
+                f"record {number}, repeat {repeat_number}: {verified} of {done} "
+                f"{'operations' if measurement.operations else 'bytes'} verified, {repeat.mismatches} words differ"
             )
     return measurement
 
 
 def _belong_together(measurements: list[Measurement]) -> None:
-    def name(m: Measurement) -> tuple[str, str, str]:
-        return (m.benchmark, m.operation, json.dumps(m.differs, sort_keys=True))
+    def name(m: Measurement) -> tuple[str, str, str, str]:
+        case = m.sweep.case if m.sweep else {}
+        return (m.benchmark, m.operation, json.dumps(m.differs, sort_keys=True), json.dumps(case, sort_keys=True))
 
-    for (benchmark, operation, differs), times in Counter(map(name, measurements)).items():
+    for (benchmark, operation, differs, _), times in Counter(map(name, measurements)).items():
         if times > 1:
             raise Refusal(
                 f"{times} records of {benchmark} {operation} {differs}: several worlds ran at once; does the launcher "
@@ -78,9 +84,10 @@ def _belong_together(measurements: list[Measurement]) -> None:
     for m in measurements[1:]:
         if len(m.repeats) != len(first.repeats):
             raise Refusal("records with unequal numbers of repeats")
-        if (m.benchmark, m.placement, m.software) != (
+        shared = min(m.ranks, first.ranks)  # fewer ranks: the first ones, with --processes
+        if (m.benchmark, m.placement[:shared], m.software) != (
             first.benchmark,
-            first.placement,
+            first.placement[:shared],
             first.software,
         ):
             raise Refusal("records of different runs: benchmark, placement or software differ")

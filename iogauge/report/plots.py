@@ -69,8 +69,8 @@ def rates(night: Night) -> Iterator[tuple[str, str]]:
             _Points(
                 row=_name(row),
                 series=f"{_ranks(case)} ranks",
-                values=row.observed_repeats_mib_s,
-                value=row.observed_mib_s,
+                values=row.observed_repeats,
+                value=row.observed,
                 limits=row.limits,
                 outside=_outside(row),
                 hollow=row.band_status == "cached",
@@ -130,9 +130,9 @@ def _order(baseline: str) -> int:
 def _outside(row: Row) -> str:
     if row.limits is None:
         return ""
-    if row.observed_mib_s < row.limits.lowest:
+    if row.observed < row.limits.lowest:
         return "below"
-    return "above" if row.observed_mib_s > row.limits.highest else ""
+    return "above" if row.observed > row.limits.highest else ""
 
 
 def _name(row: Row) -> str:

@@ -61,20 +61,33 @@ void stop_rank(const char *format, ...)
     _Exit(EXIT_BAD_INPUT);
 }
 
-void stop_all_if(int code, const char *problem)
+void stop_all_if(MPI_Comm comm, int code, const char *problem)
 {
     int rank = 0;
     int size = 1;
+    int everyone = 1;
     char text[MESSAGE_BYTES] = "";
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    MPI_Comm_size(MPI_COMM_WORLD, &everyone);
     int first = problem[0] != '\0' ? rank : size;
-    MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm);
     if (first == size)
         return;
     snprintf(text, sizeof text, "%s", problem);
-    MPI_Bcast(text, MESSAGE_BYTES, MPI_CHAR, first, MPI_COMM_WORLD);
-    stop_all(code, "%s", text);
+    MPI_Bcast(text, MESSAGE_BYTES, MPI_CHAR, first, comm);
+    if (size == everyone)
+        stop_all(code, "%s", text);
+    /* The ranks that stand aside cannot be asked to finalize. */
+    made_files_remove();
+    MPI_Barrier(comm);
+    if (rank == 0) {
+        fprintf(stderr, "%s: error: %s\n", kernel_name, text);
+        fflush(stderr);
+        MPI_Abort(MPI_COMM_WORLD, code);
+    }
+    MPI_Barrier(comm); /* until the abort arrives */
+    _Exit(code);
 }
 
 void failure_mpi(int error, const char *call, const char *file)

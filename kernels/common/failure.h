@@ -20,8 +20,9 @@ _Noreturn void stop_all(int code, const char *format, ...) __attribute__((format
 /* Something only this rank knows: say it, remove the run's files, and end every rank through MPI_Abort. */
 _Noreturn void stop_rank(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Agree on a local finding: where any rank has PROBLEM non-empty, the lowest such rank's text stops all. Collective. */
-void stop_all_if(int code, const char *problem);
+/* Agree on a local finding: where any rank of COMM has PROBLEM non-empty, the lowest such rank's text stops all ranks,
+ * also those outside of COMM. Collective over COMM. */
+void stop_all_if(MPI_Comm comm, int code, const char *problem);
 
 _Noreturn void failure_mpi(int error, const char *call, const char *file);
 _Noreturn void failure_hdf5(const char *call, const char *file);

@@ -63,6 +63,31 @@ static int set_number(const struct option *o, const char *text, void *where, cha
     return 0;
 }
 
+static int set_dims(const struct option *o, const char *text, struct dims *dims, char *problem, size_t bytes)
+{
+    const struct option one = {.name = o->name, .type = OPTION_COUNT, .low = o->low, .high = o->high};
+    char number[32];
+    struct dims read = {0};
+    if (strcmp(text, "0") == 0) {
+        *dims = read;
+        return 0;
+    }
+    for (const char *word = text;; word++) {
+        const size_t length = strcspn(word, "x");
+        if (read.count == OPTION_DIMENSIONS || length == 0 || length >= sizeof number)
+            return refuse(problem, bytes, "--%s %s: up to %d numbers with an x between them are expected, such as 4x4",
+                          o->name, text, OPTION_DIMENSIONS);
+        snprintf(number, sizeof number, "%.*s", (int)length, word);
+        if (set_number(&one, number, &read.n[read.count++], problem, bytes) != 0)
+            return -1;
+        word += length;
+        if (*word == '\0')
+            break;
+    }
+    *dims = read;
+    return 0;
+}
+
 static int set(const struct option *o, const char *text, void *settings, char *problem, size_t bytes)
 {
     void *where = (char *)settings + o->offset;
@@ -87,6 +112,8 @@ static int set(const struct option *o, const char *text, void *settings, char *p
     case OPTION_TEXT:
         *(const char **)where = text;
         return 0;
+    case OPTION_DIMS:
+        return set_dims(o, text, where, problem, bytes);
     case OPTION_LIST: {
         struct text_list *list = where;
         const char **items = realloc(list->items, ((size_t)list->count + 1) * sizeof *items);
@@ -125,20 +152,20 @@ int options_parse(int argc, char **argv, const struct option *const *tables, voi
     return 0;
 }
 
-int options_override(const char *text, const struct option *const *tables, void *settings, char *problem,
-                     size_t problem_bytes)
+int options_override(const char *from, const char *text, const struct option *const *tables, void *settings,
+                     char *problem, size_t problem_bytes)
 {
     if (*text == '\0')
-        return refuse(problem, problem_bytes, "--baseline: empty; NAME=VALUE[,NAME=VALUE...] is expected");
+        return refuse(problem, problem_bytes, "--%s: empty; NAME=VALUE[,NAME=VALUE...] is expected", from);
     for (const char *entry = text; *entry != '\0';) {
         const size_t length = strcspn(entry, ",");
         char *copy = strndup(entry, length); /* lives as long as the settings that may point into it */
         char *equals = copy != NULL ? strchr(copy, '=') : NULL;
         if (equals == NULL)
-            return refuse(problem, problem_bytes, "--baseline %s: NAME=VALUE[,NAME=VALUE...] is expected", text);
+            return refuse(problem, problem_bytes, "--%s %s: NAME=VALUE[,NAME=VALUE...] is expected", from, text);
         const struct option *o = find(tables, copy, (size_t)(equals - copy));
         if (o == NULL)
-            return refuse(problem, problem_bytes, "--baseline %s: unknown option %.*s", text, (int)(equals - copy),
+            return refuse(problem, problem_bytes, "--%s %s: unknown option %.*s", from, text, (int)(equals - copy),
                           copy);
         if (set(o, equals + 1, settings, problem, problem_bytes) != 0)
             return -1;
@@ -147,34 +174,78 @@ int options_override(const char *text, const struct option *const *tables, void 
     return 0;
 }
 
+/* The value as it would be given; nothing for texts that are not set and for lists. */
+static const char *value_text(const struct option *o, const void *settings, char *buffer, size_t bytes)
+{
+    const void *where = (const char *)settings + o->offset;
+    size_t used = 0;
+    buffer[0] = '\0';
+    switch (o->type) {
+    case OPTION_BYTES:
+    case OPTION_COUNT:
+        snprintf(buffer, bytes, "%llu", (unsigned long long)*(const uint64_t *)where);
+        break;
+    case OPTION_REAL:
+        snprintf(buffer, bytes, "%g", *(const double *)where);
+        break;
+    case OPTION_YESNO:
+        snprintf(buffer, bytes, "%s", *(const bool *)where ? "yes" : "no");
+        break;
+    case OPTION_CHOICE:
+        option_choice(o->choices, *(const int *)where, buffer, bytes);
+        break;
+    case OPTION_TEXT:
+        if (*(const char *const *)where != NULL)
+            snprintf(buffer, bytes, "%s", *(const char *const *)where);
+        break;
+    case OPTION_DIMS: {
+        const struct dims *dims = where;
+        snprintf(buffer, bytes, "0");
+        for (int i = 0; i < dims->count && used < bytes; i++)
+            used += (size_t)snprintf(buffer + used, bytes - used, "%s%llu", i == 0 ? "" : "x",
+                                     (unsigned long long)dims->n[i]);
+        break;
+    }
+    case OPTION_LIST:
+        break;
+    }
+    return buffer;
+}
+
+static bool is_among(const char *name, const char *const *names)
+{
+    while (*names != NULL && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
+}
+
+size_t options_text(const struct option *const *tables, const void *settings, const char *const *skip, char *buffer,
+                    size_t buffer_bytes)
+{
+    char value[4096];
+    size_t used = 0;
+    for (; *tables != NULL; tables++)
+        for (const struct option *o = *tables; o->name != NULL; o++)
+            if (!is_among(o->name, skip)) {
+                const size_t left = used < buffer_bytes ? buffer_bytes - used : 0;
+                used += (size_t)snprintf(left > 0 ? buffer + used : NULL, left, "%s=%s\n", o->name,
+                                         value_text(o, settings, value, sizeof value));
+            }
+    return used;
+}
+
 void options_help(const struct option *const *tables, const void *settings)
 {
-    char word[64];
     for (; *tables != NULL; tables++)
         for (const struct option *o = *tables; o->name != NULL; o++) {
-            const void *where = (const char *)settings + o->offset;
             char left[96];
-            const char *kind[] = {"BYTES", "N", "X", "yes|no", o->choices, "TEXT", "TEXT"};
+            char value[128];
+            const char *kind[] = {"BYTES", "N", "X", "yes|no", o->choices, "TEXT", "NxN", "TEXT"};
             snprintf(left, sizeof left, "--%s %s", o->name, kind[o->type]);
+            value_text(o, settings, value, sizeof value);
             printf("  %-44s %s", left, o->help);
-            switch (o->type) {
-            case OPTION_BYTES:
-            case OPTION_COUNT:
-                printf(" [%llu]\n", (unsigned long long)*(const uint64_t *)where);
-                break;
-            case OPTION_REAL:
-                printf(" [%g]\n", *(const double *)where);
-                break;
-            case OPTION_YESNO:
-                printf(" [%s]\n", *(const bool *)where ? "yes" : "no");
-                break;
-            case OPTION_CHOICE:
-                printf(" [%s]\n", option_choice(o->choices, *(const int *)where, word, sizeof word));
-                break;
-            case OPTION_TEXT:
-            case OPTION_LIST:
-                printf("\n");
-                break;
-            }
+            if (value[0] != '\0' && o->type != OPTION_TEXT)
+                printf(" [%s]", value);
+            putchar('\n');
         }
 }

@@ -13,7 +13,15 @@ enum option_type {
     OPTION_YESNO,  /* bool */
     OPTION_CHOICE, /* int: the position in `choices` */
     OPTION_TEXT,   /* const char * */
+    OPTION_DIMS,   /* struct dims: 4x4x2; 0 for none */
     OPTION_LIST    /* struct text_list: may be given several times */
+};
+
+enum { OPTION_DIMENSIONS = 4 };
+
+struct dims {
+    uint64_t n[OPTION_DIMENSIONS];
+    int count; /* 0: none given */
 };
 
 struct text_list {
@@ -40,14 +48,19 @@ struct option {
 int options_parse(int argc, char **argv, const struct option *const *tables, void *settings, const char **asked,
                   char *problem, size_t problem_bytes);
 
-/* Apply "name=value,name=value" to SETTINGS. Returns 0, or -1 with PROBLEM filled. */
-int options_override(const char *text, const struct option *const *tables, void *settings, char *problem,
-                     size_t problem_bytes);
+/* Apply "name=value,name=value", given with option FROM, to SETTINGS. Returns 0, or -1 with PROBLEM filled. */
+int options_override(const char *from, const char *text, const struct option *const *tables, void *settings,
+                     char *problem, size_t problem_bytes);
 
 /* Print the table for people, with the defaults found in SETTINGS. */
 void options_help(const struct option *const *tables, const void *settings);
 
 /* The word at POSITION of "a|b|c", in BUFFER. */
 const char *option_choice(const char *choices, int position, char *buffer, size_t buffer_bytes);
+
+/* Every option with its value, "name=value" a line, into BUFFER; the options named in SKIP (ends with NULL) left out.
+ * Returns the bytes needed, as snprintf does. */
+size_t options_text(const struct option *const *tables, const void *settings, const char *const *skip, char *buffer,
+                    size_t buffer_bytes);
 
 #endif

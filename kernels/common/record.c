@@ -1,5 +1,7 @@
 #include "record.h"
 
+#include "cases.h"
+
 #include <math.h>
 #include <mpi.h>
 #include <stdlib.h>
@@ -11,9 +13,10 @@
 static const char *const interface_names[] = {"hdf5", "mpiio", "posix"};
 static const double mib = 1048576.0;
 
-static void describe_differences(struct json *json, const char *differs)
+/* "name=value,..." as an object. */
+static void describe_changes(struct json *json, const char *key, const char *differs)
 {
-    json_open(json, "differs", '{');
+    json_open(json, key, '{');
     while (differs != NULL && *differs != '\0') {
         char name[64];
         char value[128];
@@ -93,6 +96,18 @@ static void describe_software(struct json *json)
     json_close(json, '}');
 }
 
+/* The fastest rank's times. */
+static void describe_least(struct json *json, const struct phase_times *times)
+{
+    json_open(json, "least", '{');
+    json_real(json, "open_seconds", times->least_seconds[PHASE_OPEN]);
+    json_real(json, "transfer_seconds", times->least_seconds[PHASE_TRANSFER]);
+    json_real(json, "flush_seconds", times->least_seconds[PHASE_FLUSH]);
+    json_real(json, "close_seconds", times->least_seconds[PHASE_CLOSE]);
+    json_real(json, "total_seconds", times->least_total_seconds);
+    json_close(json, '}');
+}
+
 static void describe_repeats(struct json *json, const struct record *record)
 {
     json_open(json, "repeats", '[');
@@ -105,7 +120,9 @@ static void describe_repeats(struct json *json, const struct record *record)
         json_real(json, "close_seconds", repeat->times.seconds[PHASE_CLOSE]);
         json_real(json, "total_seconds", repeat->times.total_seconds);
         json_real(json, "prepare_seconds", repeat->times.seconds[PHASE_PREPARE]);
-        json_whole(json, "verified_bytes", repeat->verified_bytes);
+        describe_least(json, &repeat->times);
+        json_whole(json, "verified_bytes", record->operations == 0 ? repeat->verified : 0);
+        json_whole(json, "verified_operations", record->operations == 0 ? 0 : repeat->verified);
         json_whole(json, "mismatches", 0); /* a mismatch ends the run before any record */
         json_real(json, "cached_fraction_before_drop", repeat->cached_before_drop);
         json_real(json, "cached_fraction", repeat->cached);
@@ -114,26 +131,57 @@ static void describe_repeats(struct json *json, const struct record *record)
     json_close(json, ']');
 }
 
+void record_opening(struct json *json, const char *sweep_run, const char *sweep_case)
+{
+    json_open(json, NULL, '{');
+    json_text(json, "schema", "iogauge.measurement/1");
+    if (sweep_case == NULL) {
+        json_null(json, "sweep");
+        return;
+    }
+    json_open(json, "sweep", '{');
+    json_text(json, "run", sweep_run);
+    describe_changes(json, "case", sweep_case);
+    json_close(json, '}');
+}
+
+static void describe_common(struct json *json, const struct common_settings *common)
+{
+    const struct hdf5_settings *hdf5 = &common->hdf5;
+    char word[32];
+    json_truth(json, "file_per_process", common->file_per_process);
+    json_truth(json, "collective_metadata", common->collective_metadata);
+    json_whole(json, "alignment_bytes", common->alignment_bytes);
+    json_truth(json, "fsync", common->fsync);
+    if (common->interface != INTERFACE_HDF5)
+        return;
+    json_text(json, "driver", option_choice(common_choices("driver"), hdf5->driver, word, sizeof word));
+    json_text(json, "libver", option_choice(common_choices("libver"), hdf5->version, word, sizeof word));
+    json_text(json, "fill", option_choice(common_choices("fill"), hdf5->fill, word, sizeof word));
+    json_text(json, "compress", option_choice(common_choices("compress"), hdf5->filter, word, sizeof word));
+    json_whole(json, "compress_level", hdf5->filter == FILTER_GZIP ? hdf5->filter_level : 0);
+    json_whole(json, "meta_block_bytes", hdf5->meta_block_bytes);
+    json_whole(json, "alignment_threshold_bytes", hdf5->alignment_threshold_bytes);
+    json_truth(json, "extendible", hdf5->extendible);
+}
+
 void record_json(const struct record *record, FILE *file)
 {
     struct json json = {.file = file};
     const struct common_settings *common = record->common;
-    json_open(&json, NULL, '{');
-    json_text(&json, "schema", "iogauge.measurement/1");
+    record_opening(&json, record->sweep_run, record->sweep_case);
     json_text(&json, "benchmark", record->pattern->name);
-    json_text(&json, "operation", record->of_read ? "read" : "write");
+    json_text(&json, "operation", record->operation);
     json_text(&json, "interface", interface_names[common->interface]);
     json_text(&json, "role", record->differs == NULL ? "main" : "baseline");
-    describe_differences(&json, record->differs);
+    describe_changes(&json, "differs", record->differs);
     json_truth(&json, "collective", common->collective);
     json_open(&json, "pattern", '{');
     record->pattern->describe(record->settings, &json);
-    json_truth(&json, "file_per_process", common->file_per_process);
-    json_truth(&json, "collective_metadata", common->collective_metadata);
-    json_whole(&json, "alignment_bytes", common->alignment_bytes);
-    json_truth(&json, "fsync", common->fsync);
+    describe_common(&json, common);
     json_close(&json, '}');
     json_whole(&json, "logical_bytes", record->logical_bytes);
+    json_whole(&json, "operations", record->operations);
     json_whole(&json, "file_bytes", record->file_bytes);
     if (record->of_read) {
         json_open(&json, "read_shift", '{');
@@ -153,33 +201,40 @@ void record_json(const struct record *record, FILE *file)
     fputc('\n', file);
 }
 
-void record_table_head(const struct record *record, FILE *file)
+void record_table_head(const char *name, const struct world *world, uint64_t repeats, FILE *file)
 {
-    fprintf(file, "%s on %d rank%s, %d host%s; %llu repeats; MiB/s = 2^20 bytes/s, best of the repeats\n",
-            record->pattern->name, record->world->size, record->world->size == 1 ? "" : "s", record->world->hosts,
-            record->world->hosts == 1 ? "" : "s", (unsigned long long)record->common->repeats);
-    fprintf(file, "%-9s %-9s %-28s %14s %14s %14s %10s %8s\n", "operation", "interface", "differs from the case asked",
-            "MiB moved", "observed MiB/s", "raw MiB/s", "spread", "cached");
+    fprintf(file,
+            "%s on %d rank%s, %d host%s; %llu repeats; MiB = 2^20 bytes; observed: open to close with the flush, raw: "
+            "transfers only\n",
+            name, world->size, world->size == 1 ? "" : "s", world->hosts, world->hosts == 1 ? "" : "s",
+            (unsigned long long)repeats);
+    fprintf(file, "%-16s %-9s %-28s %12s %12s %12s %12s %12s %-12s %8s\n", "operation", "interface",
+            "differs from the case asked", "moved", "observed max", "average", "min", "raw max", "unit", "cached");
 }
 
 void record_table_row(const struct record *record, FILE *file)
 {
+    const bool counts = record->operations > 0;
+    const double moved = counts ? (double)record->operations : (double)record->logical_bytes / mib;
+    const uint64_t repeats = record->common->repeats;
     double best = INFINITY;
     double worst = 0.0;
     double best_raw = INFINITY;
+    double sum = 0.0;
     double cached = NAN;
-    for (uint64_t i = 0; i < record->common->repeats; i++) {
+    for (uint64_t i = 0; i < repeats; i++) {
         const struct repeat_result *repeat = &record->repeats[i];
         best = fmin(best, repeat->times.total_seconds);
         worst = fmax(worst, repeat->times.total_seconds);
         best_raw = fmin(best_raw, repeat->times.seconds[PHASE_TRANSFER]);
+        sum += moved / repeat->times.total_seconds;
         cached = fmax(cached, repeat->cached);
     }
-    const double moved = (double)record->logical_bytes / mib;
     char cached_text[16] = "-";
     if (isfinite(cached))
         snprintf(cached_text, sizeof cached_text, "%.0f %%", cached * 100.0);
-    fprintf(file, "%-9s %-9s %-28s %14.2f %14.1f %14.1f %8.1f %% %8s\n", record->of_read ? "read" : "write",
+    fprintf(file, "%-16s %-9s %-28s %12.2f %12.1f %12.1f %12.1f %12.1f %-12s %8s\n", record->operation,
             interface_names[record->common->interface], record->differs == NULL ? "" : record->differs, moved,
-            moved / best, moved / best_raw, worst > 0.0 ? (1.0 - best / worst) * 100.0 : 0.0, cached_text);
+            moved / best, sum / (double)repeats, moved / worst, moved / best_raw, counts ? "operations/s" : "MiB/s",
+            cached_text);
 }

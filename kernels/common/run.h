@@ -18,6 +18,10 @@ struct common_settings {
     const char *dir;
     const char *json;
     struct text_list baselines;
+    struct text_list sweeps;
+    const char *cases; /* of a sweep: a pattern of names */
+    bool resume;
+    uint64_t processes; /* 0: all */
     int operation;
     int interface;
     bool collective;
@@ -27,6 +31,8 @@ struct common_settings {
     bool drop_cache;
     bool keep;
     uint64_t alignment_bytes;
+    struct hdf5_settings hdf5;
+    enum sharing sharing; /* worked out: from file_per_process, or by the pattern's check */
     uint64_t repeats;
     uint64_t warmup;
     uint64_t shift;
@@ -51,9 +57,15 @@ struct run {
     bool everything; /* read: all of it, whatever selection is set: the check of what was written */
     struct store_settings store;
     struct stopwatch *watch;
-    uint64_t checked_bytes;
+    uint64_t checked_bytes; /* or operations, of a pattern with operations of its own */
     struct content_mismatch mismatch;
     char mismatch_where[160];
+};
+
+/* What a pattern does in a repeat, one after the other. */
+struct operation {
+    const char *name;
+    bool of_read; /* it looks at what another rank made */
 };
 
 struct pattern {
@@ -63,6 +75,8 @@ struct pattern {
     const struct option *options;
     size_t settings_bytes;
     void (*defaults)(void *settings);
+    /* After the options were read and before cases are made of them; NULL: nothing to do. As check. */
+    int (*prepare)(void *settings, char *problem, size_t problem_bytes);
     /* Check and complete SETTINGS for RANKS ranks. Returns 0, or -1 with PROBLEM filled. */
     int (*check)(void *settings, int ranks, char *problem, size_t problem_bytes);
     int (*files)(const void *settings);
@@ -74,8 +88,14 @@ struct pattern {
     uint64_t (*access_bytes)(const void *settings);
     bool (*needs_scratch)(const void *settings);
     void (*describe)(const void *settings, struct json *json);
+    /* Patterns that move bytes: */
     void (*write)(struct run *run);
     void (*read)(struct run *run);
+    /* Others have operations of their own instead (ends with a NULL name). Each is performed once a repeat, times
+     * itself with the run's stopwatch, and books what it verified; COUNT is what all ranks together do in it. */
+    const struct operation *operations;
+    uint64_t (*count)(const void *settings, int ranks, int operation);
+    void (*perform)(struct run *run, int operation);
 };
 
 /* The whole program. Returns the exit code. */
@@ -90,6 +110,9 @@ void run_checked(struct run *run, uint64_t bytes, const char *dataset, uint64_t 
 
 /* Memory for data, touched once so that no page fault is measured. Stops the rank when there is none. */
 void *run_memory(uint64_t bytes);
+
+/* The rank that opens the file in which RANK's data are. */
+int run_opener(const struct run *run, int rank);
 
 /* A product that must fit: returns 0 and sets RESULT, or -1. */
 static inline int checked_product(uint64_t a, uint64_t b, uint64_t *result)

@@ -7,6 +7,7 @@
 #ifndef IOGAUGE_STOPWATCH_H
 #define IOGAUGE_STOPWATCH_H
 
+#include <mpi.h>
 #include <stddef.h>
 
 enum phase { PHASE_OPEN, PHASE_TRANSFER, PHASE_FLUSH, PHASE_CLOSE, PHASE_PREPARE, PHASES };
@@ -16,6 +17,7 @@ struct stretch {
 };
 
 struct stopwatch {
+    MPI_Comm comm; /* the ranks that take part */
     struct stretch *stretches;
     size_t count;
     size_t capacity;
@@ -24,8 +26,10 @@ struct stopwatch {
 };
 
 struct phase_times {
-    double seconds[PHASES]; /* per phase: the slowest rank of every stretch, summed */
-    double total_seconds;   /* the slowest rank of every stretch over all phases but PREPARE, summed */
+    double seconds[PHASES];       /* per phase: the slowest rank of every stretch, summed */
+    double total_seconds;         /* the slowest rank of every stretch over all phases but PREPARE, summed */
+    double least_seconds[PHASES]; /* the same of the fastest rank */
+    double least_total_seconds;
 };
 
 /* Barrier, then a new stretch. Collective. */

@@ -2,8 +2,11 @@
 #include "made_files.h"
 #include "store_parts.h"
 
+#include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *const particle_member_names[PARTICLE_MEMBERS] = {"x", "y", "z", "px", "py", "pz", "id_1", "id_2"};
 
@@ -29,6 +32,12 @@ bool store_has(enum interface interface)
     return parts_of(interface) != NULL;
 }
 
+static void remember(const char *path, void *unused)
+{
+    (void)unused;
+    made_files_add(path);
+}
+
 static struct store *start(const char *path, const struct store_settings *settings, bool create)
 {
     struct store *store = calloc(1, sizeof *store);
@@ -36,12 +45,20 @@ static struct store *start(const char *path, const struct store_settings *settin
         stop_rank("%s: out of memory", path);
     store->parts = parts_of(settings->interface);
     store->settings = *settings;
-    store->comm = settings->file_per_process ? MPI_COMM_SELF : MPI_COMM_WORLD;
     store->parts->open(store, create);
     if (create)
-        made_files_add(path);
+        store_each_file(path, settings, remember, NULL);
     return store;
 }
+
+#ifndef IOGAUGE_HAVE_HDF5
+const char *store_lacks(const struct hdf5_settings *settings, bool alone)
+{
+    (void)settings;
+    (void)alone;
+    return NULL;
+}
+#endif
 
 struct store *store_create(const char *path, const struct store_settings *settings)
 {
@@ -82,6 +99,109 @@ void store_move(struct store *store, int slot, enum direction direction, const s
                 void *memory)
 {
     store->parts->move(store, &store->slots[slot], direction, selection, memory);
+}
+
+uint64_t element_bytes(enum element element)
+{
+    const uint64_t bytes[] = {
+        [ELEMENT_WORD64] = 8, [ELEMENT_MEMBER] = 4, [ELEMENT_WRAPPED] = 4, [ELEMENT_PARTICLE] = PARTICLE_BYTES};
+    return bytes[element];
+}
+
+uint64_t box_elements(const struct dataset *dataset, const struct box *box)
+{
+    uint64_t elements = 1;
+    for (int i = 0; i < dataset->dimensions; i++)
+        elements *= box->count[i];
+    return elements;
+}
+
+/* Row-major place of an element in an array of EXTENT. */
+static uint64_t place_of(int dimensions, const uint64_t *extent, const uint64_t *index)
+{
+    uint64_t place = 0;
+    for (int i = 0; i < dimensions; i++)
+        place = place * extent[i] + index[i];
+    return place;
+}
+
+void each_run(struct store *store, const struct slot *slot, enum direction direction, const struct box *box,
+              const struct frame *frame, void *memory)
+{
+    const struct dataset *dataset = &slot->dataset;
+    const int n = dataset->dimensions;
+    const uint64_t bytes = element_bytes(dataset->element);
+    const uint64_t *extent = frame != NULL ? frame->extent : box->count;
+    uint64_t at[STORE_DIMENSIONS] = {0}; /* within the box */
+    uint64_t run = 1;
+    int outer = n; /* dimensions below this one are walked, the others are one run */
+    while (outer > 0) {
+        outer--;
+        run *= box->count[outer];
+        if (box->count[outer] != dataset->extent[outer] || box->count[outer] != extent[outer])
+            break;
+    }
+    for (;;) {
+        uint64_t in_file[STORE_DIMENSIONS];
+        uint64_t in_memory[STORE_DIMENSIONS];
+        for (int i = 0; i < n; i++) {
+            in_file[i] = box->start[i] + at[i];
+            in_memory[i] = (frame != NULL ? frame->start[i] : 0) + at[i];
+        }
+        store->parts->move_run(store, direction, dataset->base_bytes + place_of(n, dataset->extent, in_file) * bytes,
+                               run * bytes, (uint8_t *)memory + place_of(n, extent, in_memory) * bytes);
+        int i = outer;
+        while (i > 0 && ++at[i - 1] == box->count[i - 1])
+            at[--i] = 0;
+        if (i == 0)
+            return;
+    }
+}
+
+void store_move_box(struct store *store, int number, enum direction direction, const struct box *box,
+                    const struct frame *frame, void *memory)
+{
+    const struct slot *slot = &store->slots[number];
+    if (store->parts->move_box != NULL)
+        store->parts->move_box(store, slot, direction, box, frame, memory);
+    else
+        each_run(store, slot, direction, box, frame, memory);
+}
+
+static void act_if_there(const char *path, void (*act)(const char *path, void *data), void *data)
+{
+    if (access(path, F_OK) == 0)
+        act(path, data);
+}
+
+void store_each_file(const char *path, const struct store_settings *settings, void (*act)(const char *path, void *data),
+                     void *data)
+{
+    static const char *const of_split[] = {"-m.h5", "-r.h5", NULL};
+    static const char *const of_multi[] = {"-s.h5", "-b.h5", "-r.h5", "-g.h5", "-l.h5", "-o.h5", NULL};
+    const bool hdf5 = settings->interface == INTERFACE_HDF5;
+    const int driver = hdf5 ? settings->hdf5->driver : DRIVER_DEFAULT;
+    const char *const *endings = driver == DRIVER_SPLIT ? of_split : driver == DRIVER_MULTI ? of_multi : NULL;
+    char name[MESSAGE_BYTES];
+    if (endings != NULL) {
+        for (; *endings != NULL; endings++) {
+            snprintf(name, sizeof name, "%s%s", path, *endings);
+            act_if_there(name, act, data);
+        }
+    } else if (driver == DRIVER_FAMILY) {
+        for (int i = 0; snprintf(name, sizeof name, "%s-%d", path, i), access(name, F_OK) == 0; i++)
+            act(name, data);
+    } else {
+        act(path, data);
+    }
+    if (driver == DRIVER_SUBFILING) {
+        glob_t found = {0};
+        snprintf(name, sizeof name, "%s.subfile_*", path);
+        if (glob(name, 0, NULL, &found) == 0)
+            for (size_t i = 0; i < found.gl_pathc; i++)
+                act(found.gl_pathv[i], data);
+        globfree(&found);
+    }
 }
 
 /* Particles as words: member m of particle i is word[i * PARTICLE_MEMBERS + m]. */

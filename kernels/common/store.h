@@ -12,7 +12,15 @@
 
 enum interface { INTERFACE_HDF5, INTERFACE_MPIIO, INTERFACE_POSIX };
 
-enum { PARTICLE_MEMBERS = 8, PARTICLE_BYTES = 32, STORE_DIMENSIONS = 3 };
+/* Whose a file is: who opens it, and who looks after it. */
+enum sharing {
+    SHARING_ALL,     /* one file, all ranks */
+    SHARING_PROCESS, /* every rank a file of its own */
+    SHARING_NODE,    /* a file a host, opened by the host's first rank alone */
+    SHARING_ONE      /* one file, opened by rank 0 alone */
+};
+
+enum { PARTICLE_MEMBERS = 8, PARTICLE_BYTES = 32, STORE_DIMENSIONS = 4 };
 
 /* Names of a particle's members, VPIC-IO's: six floats and two 32-bit integers, four bytes each. */
 extern const char *const particle_member_names[PARTICLE_MEMBERS];
@@ -31,8 +39,8 @@ struct dataset {
     int dimensions;
     uint64_t extent[STORE_DIMENSIONS];
     uint64_t row_bytes;
-    uint64_t base_bytes; /* where the raw interfaces put row 0 */
-    uint64_t chunk_rows; /* HDF5: 0 contiguous */
+    uint64_t base_bytes;              /* where the raw interfaces put row 0 */
+    uint64_t chunk[STORE_DIMENSIONS]; /* HDF5: of elements; chunk[0] 0: contiguous */
 };
 
 struct selection {
@@ -42,11 +50,52 @@ struct selection {
     uint64_t block;
 };
 
+/* Elements START to START + COUNT of every dimension. */
+struct box {
+    uint64_t start[STORE_DIMENSIONS];
+    uint64_t count[STORE_DIMENSIONS];
+};
+
+/* An array in memory, larger than the box that is moved: the box lies at START in it (halos around it). */
+struct frame {
+    uint64_t extent[STORE_DIMENSIONS];
+    uint64_t start[STORE_DIMENSIONS];
+};
+
+/* HDF5's knobs, as --help names them. */
+enum hdf5_driver {
+    DRIVER_DEFAULT, /* mpio where ranks share the file, else sec2 */
+    DRIVER_MPIO,
+    DRIVER_SEC2,
+    DRIVER_STDIO,
+    DRIVER_CORE,
+    DRIVER_SPLIT, /* over mpio or sec2 */
+    DRIVER_MULTI,
+    DRIVER_FAMILY,
+    DRIVER_DIRECT,
+    DRIVER_SUBFILING
+};
+enum hdf5_version { VERSION_EARLIEST, VERSION_V18, VERSION_V110, VERSION_LATEST };
+enum hdf5_fill { FILL_DEFAULT, FILL_NEVER, FILL_VALUE };
+enum hdf5_filter { FILTER_NONE, FILTER_GZIP, FILTER_SZIP };
+
+struct hdf5_settings {
+    int driver;                /* enum hdf5_driver */
+    int version;               /* enum hdf5_version: the lower bound of the file format */
+    int fill;                  /* enum hdf5_fill */
+    int filter;                /* enum hdf5_filter */
+    uint64_t filter_level;     /* gzip */
+    uint64_t meta_block_bytes; /* 0: HDF5's own */
+    uint64_t alignment_threshold_bytes;
+    bool extendible; /* the slowest dimension has no limit */
+};
+
 struct store_settings {
     enum interface interface;
     bool collective;
     bool collective_metadata;
-    bool file_per_process; /* every rank a file of its own, opened by it alone */
+    MPI_Comm comm; /* the ranks that share the file; MPI_COMM_SELF: one opens it alone */
+    const struct hdf5_settings *hdf5;
     uint64_t alignment_bytes;
     uint8_t *scratch; /* for CI and IC through the raw interfaces: as large as the largest access, made by the caller so
                          that no allocation is measured */
@@ -55,6 +104,18 @@ struct store_settings {
 struct store;
 
 bool store_has(enum interface interface);
+
+/* Why HDF5 cannot do what SETTINGS ask, for a file that ALONE one rank opens, or NULL: a driver or filter that the
+ * library was built without, a driver that ranks cannot share. */
+const char *store_lacks(const struct hdf5_settings *settings, bool alone);
+
+/* The element's size in the file. */
+uint64_t element_bytes(enum element element);
+
+/* ACT on every file that PATH stands for: several with the drivers split, multi, family and subfiling. Those that are
+ * not there are left out, unless PATH is the only one. */
+void store_each_file(const char *path, const struct store_settings *settings, void (*act)(const char *path, void *data),
+                     void *data);
 
 /* Make a new file at PATH (never one that exists), or open one. Collective over the ranks that share the file. */
 struct store *store_create(const char *path, const struct store_settings *settings);
@@ -70,6 +131,10 @@ enum direction { DIRECTION_WRITE, DIRECTION_READ };
 /* Move the rows of SELECTION between the file and MEMORY (the selected rows, packed). */
 void store_move(struct store *store, int slot, enum direction direction, const struct selection *selection,
                 void *memory);
+
+/* Move the elements of BOX between the file and MEMORY: packed, or lying in FRAME. */
+void store_move_box(struct store *store, int slot, enum direction direction, const struct box *box,
+                    const struct frame *frame, void *memory);
 
 /* Memory: particles, eight members interleaved. File: one of their members (IC). */
 void store_move_member(struct store *store, int slot, enum direction direction, const struct selection *selection,

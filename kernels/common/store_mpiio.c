@@ -2,6 +2,7 @@
 #include "failure.h"
 #include "store_parts.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 struct mpiio_state {
@@ -15,7 +16,7 @@ static void mpiio_open(struct store *store, bool create)
         stop_rank("%s: out of memory", store->path);
     store->own = state;
     const int mode = create ? MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL : MPI_MODE_RDONLY;
-    MPI_OK(MPI_File_open(store->comm, store->path, mode, MPI_INFO_NULL, &state->file), store->path);
+    MPI_OK(MPI_File_open(store->settings.comm, store->path, mode, MPI_INFO_NULL, &state->file), store->path);
 }
 
 static void complete(const struct store *store, const MPI_Status *status, int words)
@@ -76,6 +77,65 @@ static void mpiio_move(struct store *store, const struct slot *slot, enum direct
                 (uint8_t *)memory + k * selection->block * row, block_words, direction);
 }
 
+static void mpiio_move_run(struct store *store, enum direction direction, uint64_t offset, uint64_t length,
+                           void *memory)
+{
+    move_at(store, (MPI_Offset)offset, memory, (int)(length / 4), direction);
+}
+
+static MPI_Datatype subarray(const struct store *store, int dimensions, const uint64_t *extent, const uint64_t *start,
+                             const uint64_t *count, uint64_t words)
+{
+    int whole[STORE_DIMENSIONS + 1];
+    int part[STORE_DIMENSIONS + 1];
+    int first[STORE_DIMENSIONS + 1];
+    MPI_Datatype type;
+    for (int i = 0; i < dimensions; i++) {
+        if (extent[i] > INT_MAX)
+            stop_rank("%s: a dimension of %llu elements is more than MPI's subarrays hold", store->path,
+                      (unsigned long long)extent[i]);
+        whole[i] = (int)extent[i];
+        part[i] = (int)count[i];
+        first[i] = (int)start[i];
+    }
+    whole[dimensions] = part[dimensions] = (int)words;
+    first[dimensions] = 0;
+    MPI_OK(MPI_Type_create_subarray(dimensions + 1, whole, part, first, MPI_ORDER_C, MPI_UINT32_T, &type), store->path);
+    MPI_OK(MPI_Type_commit(&type), store->path);
+    return type;
+}
+
+/* Collective: one call for the whole box, through a file view. */
+static void mpiio_move_box(struct store *store, const struct slot *slot, enum direction direction,
+                           const struct box *box, const struct frame *frame, void *memory)
+{
+    const struct mpiio_state *state = store->own;
+    const struct dataset *dataset = &slot->dataset;
+    const uint64_t words = element_bytes(dataset->element) / 4;
+    const uint64_t bytes = box_elements(dataset, box) * words * 4;
+    MPI_Status status;
+    if (!store->settings.collective) {
+        each_run(store, slot, direction, box, frame, memory);
+        return;
+    }
+    MPI_Datatype file = subarray(store, dataset->dimensions, dataset->extent, box->start, box->count, words);
+    MPI_Datatype place = MPI_UINT32_T;
+    if (frame != NULL)
+        place = subarray(store, dataset->dimensions, frame->extent, frame->start, box->count, words);
+    const int count = frame != NULL ? 1 : (int)(bytes / 4);
+    MPI_OK(MPI_File_set_view(state->file, (MPI_Offset)dataset->base_bytes, MPI_UINT32_T, file, "native", MPI_INFO_NULL),
+           store->path);
+    if (direction == DIRECTION_WRITE)
+        MPI_OK(MPI_File_write_all(state->file, memory, count, place, &status), store->path);
+    else
+        MPI_OK(MPI_File_read_all(state->file, memory, count, place, &status), store->path);
+    complete(store, &status, (int)(bytes / 4));
+    MPI_OK(MPI_File_set_view(state->file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL), store->path);
+    MPI_OK(MPI_Type_free(&file), store->path);
+    if (frame != NULL)
+        MPI_OK(MPI_Type_free(&place), store->path);
+}
+
 static void mpiio_flush(struct store *store)
 {
     const struct mpiio_state *state = store->own;
@@ -89,5 +149,9 @@ static void mpiio_close(struct store *store)
     free(state);
 }
 
-const struct store_parts store_mpiio = {
-    .open = mpiio_open, .move = mpiio_move, .flush = mpiio_flush, .close = mpiio_close};
+const struct store_parts store_mpiio = {.open = mpiio_open,
+                                        .move = mpiio_move,
+                                        .move_run = mpiio_move_run,
+                                        .move_box = mpiio_move_box,
+                                        .flush = mpiio_flush,
+                                        .close = mpiio_close};

@@ -14,7 +14,6 @@ struct store {
     const struct store_parts *parts;
     struct store_settings settings;
     char *path;
-    MPI_Comm comm; /* the ranks that share the file */
     struct slot *slots;
     int slot_count;
     void *own; /* the interface's state */
@@ -25,6 +24,11 @@ struct store_parts {
     void (*open_dataset)(struct store *store, struct slot *slot, bool create); /* NULL: nothing to do */
     void (*move)(struct store *store, const struct slot *slot, enum direction direction,
                  const struct selection *selection, void *memory);
+    /* LENGTH bytes that lie together, at OFFSET of the file; raw interfaces only */
+    void (*move_run)(struct store *store, enum direction direction, uint64_t offset, uint64_t length, void *memory);
+    /* NULL: the common part calls move_run for every run of bytes */
+    void (*move_box)(struct store *store, const struct slot *slot, enum direction direction, const struct box *box,
+                     const struct frame *frame, void *memory);
     /* NULL: the common part packs in memory and calls move */
     void (*move_member)(struct store *store, const struct slot *slot, enum direction direction,
                         const struct selection *selection, void *particles);
@@ -39,5 +43,12 @@ extern const struct store_parts store_mpiio;
 #ifdef IOGAUGE_HAVE_HDF5
 extern const struct store_parts store_hdf5;
 #endif
+
+/* Number of elements in a box of DATASET. */
+uint64_t box_elements(const struct dataset *dataset, const struct box *box);
+
+/* Move a box run by run, a run being what lies together both in the file and in memory. */
+void each_run(struct store *store, const struct slot *slot, enum direction direction, const struct box *box,
+              const struct frame *frame, void *memory);
 
 #endif

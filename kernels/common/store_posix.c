@@ -18,7 +18,7 @@ static void posix_open(struct store *store, bool create)
     if (state == NULL)
         stop_rank("%s: out of memory", store->path);
     store->own = state;
-    MPI_OK(MPI_Comm_rank(store->comm, &rank), store->path);
+    MPI_OK(MPI_Comm_rank(store->settings.comm, &rank), store->path);
     /* The first rank makes the file, the others open what it made. */
     if (create && rank == 0) {
         state->fd = open(store->path, O_RDWR | O_CREAT | O_EXCL, 0666);
@@ -26,7 +26,7 @@ static void posix_open(struct store *store, bool create)
             failure_system("open to create", store->path);
     }
     if (create)
-        MPI_OK(MPI_Barrier(store->comm), store->path);
+        MPI_OK(MPI_Barrier(store->settings.comm), store->path);
     if (!create || rank != 0) {
         state->fd = open(store->path, create ? O_RDWR : O_RDONLY);
         if (state->fd < 0)
@@ -64,19 +64,24 @@ static void read_all(const struct store *store, int fd, uint8_t *bytes, uint64_t
     }
 }
 
+static void posix_move_run(struct store *store, enum direction direction, uint64_t offset, uint64_t length,
+                           void *memory)
+{
+    const struct posix_state *state = store->own;
+    if (direction == DIRECTION_WRITE)
+        write_all(store, state->fd, memory, length, offset);
+    else
+        read_all(store, state->fd, memory, length, offset);
+}
+
 static void posix_move(struct store *store, const struct slot *slot, enum direction direction,
                        const struct selection *selection, void *memory)
 {
-    const struct posix_state *state = store->own;
     const uint64_t row = slot->dataset.row_bytes;
     const uint64_t bytes = selection->block * row;
     for (uint64_t k = 0; k < selection->count; k++) {
         const uint64_t offset = slot->dataset.base_bytes + (selection->first + k * selection->stride) * row;
-        uint8_t *at = (uint8_t *)memory + k * bytes;
-        if (direction == DIRECTION_WRITE)
-            write_all(store, state->fd, at, bytes, offset);
-        else
-            read_all(store, state->fd, at, bytes, offset);
+        posix_move_run(store, direction, offset, bytes, (uint8_t *)memory + k * bytes);
     }
 }
 
@@ -94,4 +99,4 @@ static void posix_close(struct store *store)
 }
 
 const struct store_parts store_posix = {
-    .open = posix_open, .move = posix_move, .flush = posix_flush, .close = posix_close};
+    .open = posix_open, .move = posix_move, .move_run = posix_move_run, .flush = posix_flush, .close = posix_close};

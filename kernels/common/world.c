@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The lowest logical processor of the physical core that CPU belongs to; CPU itself where the kernel does not tell. */
@@ -60,9 +61,24 @@ static int launched(const char **variable)
     return 0;
 }
 
+/* Hosts in order of each one's first rank; a rank that stands aside leaves the places as they are. */
+static void number_hosts(struct world *world)
+{
+    world->hosts = 0;
+    world->host_leader = world->rank;
+    for (int r = 0; r < world->size; r++) {
+        int first = 0;
+        while (strcmp(world->places[first].host, world->places[r].host) != 0)
+            first++;
+        world->places[r].host_index = first == r ? world->hosts++ : world->places[first].host_index;
+        if (r == world->rank)
+            world->host_leader = first;
+    }
+}
+
 struct world world_start(int *argc, char ***argv)
 {
-    struct world world = {0};
+    struct world world = {.comm = MPI_COMM_WORLD};
     struct rank_place mine;
     const char *variable = "";
     MPI_Init(argc, argv);
@@ -85,16 +101,33 @@ struct world world_start(int *argc, char ***argv)
     MPI_OK(MPI_Allgather(&mine, (int)sizeof mine, MPI_BYTE, world.places, (int)sizeof mine, MPI_BYTE, MPI_COMM_WORLD),
            "MPI");
 
-    world.host_leader = 1;
-    for (int r = 0; r < world.size; r++) {
-        int first = 0;
-        while (strcmp(world.places[first].host, world.places[r].host) != 0)
-            first++;
-        world.places[r].host_index = first == r ? world.hosts++ : world.places[first].host_index;
-        if (r == world.rank)
-            world.host_leader = first == r;
-    }
+    number_hosts(&world);
     return world;
+}
+
+struct world world_of_first(const struct world *world, int ranks)
+{
+    struct world first = *world;
+    MPI_OK(MPI_Comm_split(world->comm, world->rank < ranks ? 0 : MPI_UNDEFINED, world->rank, &first.comm), "MPI");
+    if (first.comm != MPI_COMM_NULL)
+        MPI_OK(MPI_Comm_set_errhandler(first.comm, MPI_ERRORS_RETURN), "MPI");
+    first.size = ranks;
+    number_hosts(&first);
+    return first;
+}
+
+void world_meet(const struct world *world)
+{
+    const struct timespec while_waiting = {.tv_nsec = 200000};
+    MPI_Request request;
+    int all_here = 0;
+    MPI_OK(MPI_Ibarrier(world->comm, &request), "MPI");
+    for (;;) {
+        MPI_OK(MPI_Test(&request, &all_here, MPI_STATUS_IGNORE), "MPI");
+        if (all_here)
+            return;
+        nanosleep(&while_waiting, NULL);
+    }
 }
 
 int world_reading_from(const struct world *world, int shift, int *from)

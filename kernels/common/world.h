@@ -16,16 +16,23 @@ struct rank_place {
 };
 
 struct world {
+    MPI_Comm comm; /* of the ranks that take part; MPI_COMM_NULL on a rank that stands aside */
     int rank;
     int size;
     int hosts;
-    int host_leader;           /* 1 on the lowest rank of each host */
+    int host_leader;           /* the lowest rank of this rank's host */
     struct rank_place *places; /* [size], on every rank */
 };
 
 /* Start MPI and gather the placement. Stops all ranks when the launcher started another number of processes than MPI's
  * world has ranks (a launcher that does not fit the MPI library starts N worlds of one). Collective. */
 struct world world_start(int *argc, char ***argv);
+
+/* The first RANKS ranks of WORLD as a world of its own; it shares the places. Collective over WORLD. */
+struct world world_of_first(const struct world *world, int ranks);
+
+/* Until all ranks of WORLD are here; those that wait leave their processors alone. Collective over WORLD. */
+void world_meet(const struct world *world);
 
 /* The rank whose data each rank reads: the one SHIFT places on when ranks are ordered host by host.
  * SHIFT 0: the largest number of ranks on one host, so that with two or more equally filled hosts every reader is on

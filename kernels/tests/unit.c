@@ -126,11 +126,11 @@ static void overrides_change_only_what_they_name(void)
     const struct option *const tables[] = {example_options, NULL};
     char problem[256] = "";
     struct example example = {.size = 5, .part = 0.5};
-    EXPECT(options_override("choice=c,size=1K", tables, &example, problem, sizeof problem) == 0);
+    EXPECT(options_override("baseline", "choice=c,size=1K", tables, &example, problem, sizeof problem) == 0);
     EXPECT(example.choice == 2 && example.size == 1024 && example.part == 0.5);
-    EXPECT(options_override("", tables, &example, problem, sizeof problem) == -1);
-    EXPECT(options_override("size", tables, &example, problem, sizeof problem) == -1);
-    EXPECT(options_override("other=1", tables, &example, problem, sizeof problem) == -1);
+    EXPECT(options_override("baseline", "", tables, &example, problem, sizeof problem) == -1);
+    EXPECT(options_override("baseline", "size", tables, &example, problem, sizeof problem) == -1);
+    EXPECT(options_override("baseline", "other=1", tables, &example, problem, sizeof problem) == -1);
 }
 
 static void readers_are_on_another_host(void)

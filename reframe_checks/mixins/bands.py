@@ -83,8 +83,8 @@ class Bands(rfm.RegressionTestPlugin):
                 references[name] = (limits.reference, lower, None, unit)
 
         for row in judgement.main_rows:
-            report(f"{row.operation}_observed", row.observed_mib_s, row.limits, "MiB/s")
-            report(f"{row.operation}_raw", row.raw_mib_s, None, "MiB/s")
+            report(f"{row.operation}_observed", row.observed, row.limits, row.unit)
+            report(f"{row.operation}_raw", row.raw, None, row.unit)
             for ratio in row.ratios:
                 limits = ratio.limits if ratio.place in ("below", "inside", "above") else None
                 report(f"{row.operation}_{ratio.name}", ratio.value, limits, "1")

@@ -19,6 +19,9 @@ from .file_system import CASE_FOLDER, OwnFolder
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
+#: What the build makes.
+KERNELS = ("particles", "segments")
+
 
 class KernelBuild(rfm.CompileOnlyRegressionTest):
     """Builds all kernels with CMake and the environment's MPI compiler wrapper."""
@@ -35,9 +38,7 @@ class KernelBuild(rfm.CompileOnlyRegressionTest):
 
     @sanity_function
     def kernels_are_there(self):
-        return sn.all(
-            sn.assert_true(self.path(name).is_file(), f"the build made no {name}") for name in ("particles", "segments")
-        )
+        return sn.all(sn.assert_true(self.path(name).is_file(), f"the build made no {name}") for name in KERNELS)
 
     def path(self, kernel: str) -> Path:
         return Path(self.stagedir) / "build" / kernel
@@ -70,7 +71,7 @@ class KernelCheck(Axes, OwnFolder, Bands, rfm.RunOnlyRegressionTest):
         return ["interface=mpiio", "interface=posix"]
 
     def pattern_label(self) -> str:
-        return series.label_of(self.pattern(), self.collective)
+        return series.label_of(self.kernel, self.pattern(), self.collective)
 
     @run_before("run")
     def set_command(self):
