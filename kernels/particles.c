@@ -4,11 +4,9 @@
 #include "common/failure.h"
 #include "common/run.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { CC, CI, IC, II };
 enum { SELECT_FULL, SELECT_PARTIAL, SELECT_STRIDED };
@@ -297,13 +295,6 @@ static void move_step(const struct particles_settings *s, struct store *store, i
     }
 }
 
-static void pause_between_steps(double seconds)
-{
-    struct timespec left = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
-    while (nanosleep(&left, &left) != 0 && errno == EINTR)
-        ;
-}
-
 static void particles_write(struct run *run)
 {
     const struct particles_settings *s = run->settings;
@@ -318,7 +309,7 @@ static void particles_write(struct run *run)
     stopwatch_stop(run->watch);
     for (int step = 0; step < (int)s->steps; step++) {
         if (step > 0 && s->compute_seconds > 0)
-            pause_between_steps(s->compute_seconds);
+            run_pause(s->compute_seconds);
         stopwatch_start(run->watch, PHASE_PREPARE);
         fill_step(run, memory, (uint64_t)step);
         stopwatch_stop(run->watch);
@@ -357,7 +348,7 @@ static void particles_read(struct run *run)
     stopwatch_stop(run->watch);
     for (int step = 0; step < (int)s->steps; step++) {
         if (step > 0 && s->compute_seconds > 0)
-            pause_between_steps(s->compute_seconds);
+            run_pause(s->compute_seconds);
         stopwatch_start(run->watch, PHASE_PREPARE);
         memset(memory, 0xff, bytes); /* nothing of an earlier read may pass the check */
         stopwatch_stop(run->watch);

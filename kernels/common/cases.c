@@ -27,6 +27,8 @@ const struct option common_options[] = {
      "HDF5: metadata come in blocks of this; 0: HDF5's own"},
     {"fill", OPTION_CHOICE, COMMON(hdf5.fill), 0, 0, "default|never|value", "HDF5: value before anything is written"},
     {"compress", OPTION_CHOICE, COMMON(hdf5.filter), 0, 0, "none|gzip|szip", "HDF5: filter of chunked datasets"},
+    {"szip-coding", OPTION_CHOICE, COMMON(hdf5.szip_coding), 0, 0, "nn|ec", "szip's: nearest neighbour or entropy"},
+    {"szip-pixels", OPTION_COUNT, COMMON(hdf5.szip_pixels), 2, 32, NULL, "szip's pixels in a block: even"},
     {"compress-level", OPTION_COUNT, COMMON(hdf5.filter_level), 0, 9, NULL, "gzip's"},
     {"extendible", OPTION_YESNO, COMMON(hdf5.extendible), 0, 0, NULL, "HDF5: no limit to the slowest dimension"},
     {"processes", OPTION_COUNT, COMMON(processes), 0, 1000000, NULL, "ranks that take part, the first ones; 0: all"},
@@ -43,7 +45,8 @@ const struct option common_options[] = {
      "NAME=VALUE[,...]: the case with these options changed, interleaved with it"},
     {"sweep", OPTION_LIST, COMMON(sweeps), 0, 0, NULL,
      "NAME=VALUE|VALUE[|...]: a case for each value; several sweeps: for each combination"},
-    {"cases", OPTION_TEXT, COMMON(cases), 0, 0, NULL, "of a sweep: only cases whose name fits, such as '*rank=2*'"},
+    {"cases", OPTION_TEXT, COMMON(cases), 0, 0, NULL,
+     "of a sweep: only cases whose name fits, such as '*rank=2*', or the case of that number"},
     {"resume", OPTION_YESNO, COMMON(resume), 0, 0, NULL,
      "of a sweep that was cut off: only the cases not in --json yet"},
     {0}};
@@ -62,6 +65,7 @@ void common_defaults(struct common_settings *common)
     common->repeats = 5;
     common->warmup = common->seed = 1;
     common->hdf5.filter_level = 6;
+    common->hdf5.szip_pixels = 8;
     common->hdf5.alignment_threshold_bytes = 4096;
 }
 
@@ -79,6 +83,10 @@ static int check_hdf5(const struct common_settings *common, int ranks, char *pro
         return snprintf(problem, bytes, "%s", lacks), -1;
     if (common->interface == INTERFACE_HDF5 && hdf5->driver == DRIVER_MPIO && alone(common))
         return snprintf(problem, bytes, "--driver mpio: only for a shared file"), -1;
+    if (hdf5->szip_pixels % 2 != 0)
+        return snprintf(problem, bytes, "--szip-pixels %llu: an even number is needed",
+                        (unsigned long long)hdf5->szip_pixels),
+               -1;
     if (hdf5->driver == DRIVER_FAMILY && strchr(common->dir, '%') != NULL)
         return snprintf(problem, bytes, "--driver family: HDF5 takes the %% in --dir %s for its own", common->dir), -1;
     return 0;
@@ -213,6 +221,8 @@ int case_make(struct a_case *c, const struct pattern *pattern, const struct worl
             return -1;
         drop_impossible(common);
     }
+    if (pattern->adjust != NULL)
+        pattern->adjust(common);
     common->sharing = common->file_per_process ? SHARING_PROCESS : SHARING_ALL;
     if (choose_ranks(c, world, problem, bytes) != 0 || pattern->check(common, c->world.size, problem, bytes) != 0 ||
         check_common(common, c->world.size, problem, bytes) != 0)

@@ -95,6 +95,13 @@ void run_checked(struct run *run, uint64_t bytes, const char *dataset, uint64_t 
     }
 }
 
+void run_pause(double seconds)
+{
+    struct timespec left = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}
+
 static uint64_t sum_of(const struct world *world, uint64_t mine)
 {
     MPI_OK(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_UINT64_T, MPI_SUM, world->comm), "MPI");

@@ -77,6 +77,8 @@ struct pattern {
     void (*defaults)(void *settings);
     /* After the options were read and before cases are made of them; NULL: nothing to do. As check. */
     int (*prepare)(void *settings, char *problem, size_t problem_bytes);
+    /* Before the ranks of a case are chosen; NULL: nothing to do. */
+    void (*adjust)(void *settings);
     /* Check and complete SETTINGS for RANKS ranks. Returns 0, or -1 with PROBLEM filled. */
     int (*check)(void *settings, int ranks, char *problem, size_t problem_bytes);
     int (*files)(const void *settings);
@@ -113,6 +115,9 @@ void *run_memory(uint64_t bytes);
 
 /* The rank that opens the file in which RANK's data are. */
 int run_opener(const struct run *run, int rank);
+
+/* Emulated computing: sleep, in no rate. */
+void run_pause(double seconds);
 
 /* A product that must fit: returns 0 and sets RESULT, or -1. */
 static inline int checked_product(uint64_t a, uint64_t b, uint64_t *result)

@@ -41,6 +41,7 @@ struct dataset {
     uint64_t row_bytes;
     uint64_t base_bytes;              /* where the raw interfaces put row 0 */
     uint64_t chunk[STORE_DIMENSIONS]; /* HDF5: of elements; chunk[0] 0: contiguous */
+    unsigned unlimited;               /* HDF5: bit I set: dimension I can grow */
 };
 
 struct selection {
@@ -69,7 +70,7 @@ enum hdf5_driver {
     DRIVER_SEC2,
     DRIVER_STDIO,
     DRIVER_CORE,
-    DRIVER_SPLIT, /* over mpio or sec2 */
+    DRIVER_SPLIT, /* over sec2 */
     DRIVER_MULTI,
     DRIVER_FAMILY,
     DRIVER_DIRECT,
@@ -80,11 +81,13 @@ enum hdf5_fill { FILL_DEFAULT, FILL_NEVER, FILL_VALUE };
 enum hdf5_filter { FILTER_NONE, FILTER_GZIP, FILTER_SZIP };
 
 struct hdf5_settings {
-    int driver;                /* enum hdf5_driver */
-    int version;               /* enum hdf5_version: the lower bound of the file format */
-    int fill;                  /* enum hdf5_fill */
-    int filter;                /* enum hdf5_filter */
-    uint64_t filter_level;     /* gzip */
+    int driver;            /* enum hdf5_driver */
+    int version;           /* enum hdf5_version: the lower bound of the file format */
+    int fill;              /* enum hdf5_fill */
+    int filter;            /* enum hdf5_filter */
+    uint64_t filter_level; /* gzip */
+    int szip_coding;       /* 0: nearest neighbour, 1: entropy */
+    uint64_t szip_pixels;
     uint64_t meta_block_bytes; /* 0: HDF5's own */
     uint64_t alignment_threshold_bytes;
     bool extendible; /* the slowest dimension has no limit */

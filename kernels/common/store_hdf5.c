@@ -64,9 +64,14 @@ const char *store_lacks(const struct hdf5_settings *settings, bool alone)
     if (driver == DRIVER_SUBFILING)
         return "--driver subfiling: this HDF5 was built without it (1.14 and newer have it as an option)";
 #endif
-    if (!alone && driver != DRIVER_DEFAULT && driver != DRIVER_MPIO && driver != DRIVER_SPLIT &&
-        driver != DRIVER_SUBFILING)
-        return "--driver: only default, mpio, split and subfiling can share a file between ranks; --processes 1 or "
+    /* Seen with 1.10.8: below the split driver HDF5 does not know of the other ranks, so that each of them places data
+     * and writes fill values as if it were alone, over what the others wrote. */
+    if (!alone && driver == DRIVER_SPLIT)
+        return "--driver split: ranks that share a file overwrite each other's data through it (HDF5 does not tell "
+               "them "
+               "apart there); --processes 1 or --file-per-process yes is needed";
+    if (!alone && driver != DRIVER_DEFAULT && driver != DRIVER_MPIO && driver != DRIVER_SUBFILING)
+        return "--driver: only default, mpio and subfiling can share a file between ranks; --processes 1 or "
                "--file-per-process yes is needed";
     return NULL;
 }
@@ -76,8 +81,7 @@ static bool through_mpi(const struct store *store)
 {
     const int driver = store->settings.hdf5->driver;
     const bool alone = store->settings.comm == MPI_COMM_SELF;
-    return driver == DRIVER_MPIO || driver == DRIVER_SUBFILING ||
-           (!alone && (driver == DRIVER_DEFAULT || driver == DRIVER_SPLIT));
+    return driver == DRIVER_MPIO || driver == DRIVER_SUBFILING || (!alone && driver == DRIVER_DEFAULT);
 }
 
 static void set_mpio(const struct store *store, hid_t access)
@@ -113,10 +117,7 @@ static void set_driver(const struct store *store, hid_t access)
         break;
     case DRIVER_SPLIT: {
         const hid_t part = HDF5_OK(H5Pcreate(H5P_FILE_ACCESS), path);
-        if (alone)
-            HDF5_OK(H5Pset_fapl_sec2(part), path);
-        else
-            set_mpio(store, part);
+        HDF5_OK(H5Pset_fapl_sec2(part), path);
         HDF5_OK(H5Pset_fapl_split(access, "-m.h5", part, "-r.h5", part), path);
         HDF5_OK(H5Pclose(part), path);
         break;
@@ -205,7 +206,6 @@ static const uint64_t fill_word = UINT64_C(0xf1f1f1f1f1f1f1f1);
 
 static hid_t dataset_creation(const struct store *store, const struct dataset *dataset)
 {
-    enum { SZIP_BLOCK_ELEMENTS = 8 };
     const struct hdf5_settings *knobs = store->settings.hdf5;
     const char *path = store->path;
     const hid_t creation = HDF5_OK(H5Pcreate(H5P_DATASET_CREATE), path);
@@ -218,7 +218,9 @@ static hid_t dataset_creation(const struct store *store, const struct dataset *d
     if (knobs->filter == FILTER_GZIP)
         HDF5_OK(H5Pset_deflate(creation, (unsigned)knobs->filter_level), path);
     if (knobs->filter == FILTER_SZIP)
-        HDF5_OK(H5Pset_szip(creation, H5_SZIP_NN_OPTION_MASK, SZIP_BLOCK_ELEMENTS), path);
+        HDF5_OK(H5Pset_szip(creation, knobs->szip_coding == 0 ? H5_SZIP_NN_OPTION_MASK : H5_SZIP_EC_OPTION_MASK,
+                            (unsigned)knobs->szip_pixels),
+                path);
     if (knobs->fill == FILL_NEVER)
         HDF5_OK(H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER), path);
     if (knobs->fill == FILL_VALUE) {
@@ -235,15 +237,17 @@ static void hdf5_open_dataset(struct store *store, struct slot *slot, bool creat
     const struct dataset *dataset = &slot->dataset;
     hsize_t extent[STORE_DIMENSIONS];
     hsize_t limit[STORE_DIMENSIONS];
+    const unsigned unlimited = dataset->unlimited | (store->settings.hdf5->extendible ? 1u : 0u);
     close_slot(slot, store->path);
     if (!create) {
         slot->dataset_id = HDF5_OK(H5Dopen2(state->file, dataset->name, H5P_DEFAULT), store->path);
         slot->space_id = HDF5_OK(H5Dget_space((hid_t)slot->dataset_id), store->path);
         return;
     }
-    for (int i = 0; i < dataset->dimensions; i++)
-        limit[i] = extent[i] = dataset->extent[i];
-    limit[0] = store->settings.hdf5->extendible ? H5S_UNLIMITED : extent[0];
+    for (int i = 0; i < dataset->dimensions; i++) {
+        extent[i] = dataset->extent[i];
+        limit[i] = (unlimited >> i & 1) != 0 ? H5S_UNLIMITED : extent[i];
+    }
     slot->space_id = HDF5_OK(H5Screate_simple(dataset->dimensions, extent, limit), store->path);
     const hid_t creation = dataset_creation(store, dataset);
     slot->dataset_id = HDF5_OK(H5Dcreate2(state->file, dataset->name, file_type(state, dataset), (hid_t)slot->space_id,

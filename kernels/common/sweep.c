@@ -55,6 +55,7 @@ int sweep_expand(const struct text_list *sweeps, const char *cases, struct sweep
 {
     uint64_t combinations = 1;
     char name[NAME_BYTES] = "";
+    const uint64_t number = cases != NULL && cases[strspn(cases, "0123456789")] == '\0' ? strtoull(cases, NULL, 10) : 0;
     *sweep = (struct sweep){0};
     for (int i = 0; i < sweeps->count; i++) {
         const uint64_t values = count_values(sweeps->items[i]);
@@ -77,7 +78,7 @@ int sweep_expand(const struct text_list *sweeps, const char *cases, struct sweep
         return snprintf(problem, bytes, "out of memory for %llu cases", (unsigned long long)combinations), -1;
     for (uint64_t i = 0; i < combinations && sweeps->count > 0; i++) {
         name_case(sweeps, i, name, sizeof name);
-        if (cases == NULL || fnmatch(cases, name, 0) == 0)
+        if (cases == NULL || (number > 0 ? i + 1 == number : fnmatch(cases, name, 0) == 0))
             sweep->names[sweep->count++] = strdup(name);
     }
     if (sweeps->count == 0)

@@ -15,7 +15,8 @@ struct sweep {
     char run[17]; /* what the records of one sweep share: a hash of all options, the ranks and the kernels */
 };
 
-/* The combinations of SWEEPS whose name fits the shell pattern CASES (NULL: all), the first sweep slowest.
+/* The combinations of SWEEPS whose name fits the shell pattern CASES, or the one with that number (from 1; NULL:
+ * all); the first sweep changes slowest.
  * Returns 0, or -1 with PROBLEM filled. */
 int sweep_expand(const struct text_list *sweeps, const char *cases, struct sweep *sweep, char *problem,
                  size_t problem_bytes);
