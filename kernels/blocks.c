@@ -156,7 +156,7 @@ static int check_extent(struct blocks_settings *s, int ranks, char *problem, siz
             return snprintf(problem, bytes,
                             "--within %s: dimension %d holds %llu elements; --at %llu and %llu of the "
                             "blocks are more",
-                            text_of(s->within.n, text, sizeof text), i, (unsigned long long)s->extent[i],
+                            text_of(s->within.n, text, sizeof text), i + 1, (unsigned long long)s->extent[i],
                             (unsigned long long)s->at.n[i], (unsigned long long)all),
                    -1;
         fits = fits && s->extent[i] <= INT_MAX && s->block[i] + 2 * s->halo <= INT_MAX &&
@@ -182,6 +182,23 @@ static void file_extent(const struct blocks_settings *s, uint64_t ranks, uint64_
         extent[0] *= ranks;
 }
 
+/* A dataset much larger than what is written of it must stay full of holes. */
+static int check_within(const struct blocks_settings *s, const char *writers, char *problem, size_t bytes)
+{
+    const struct hdf5_settings *hdf5 = &s->common.hdf5;
+    if (s->within.count > 0 && s->writers != WRITERS_ALL && s->writers != WRITERS_ONE)
+        return snprintf(problem, bytes, "--within: with --writers %s the files hold the ranks' blocks and nothing else",
+                        writers),
+               -1;
+    if (s->within.count > 0 && s->common.interface == INTERFACE_HDF5 &&
+        (hdf5->fill == FILL_VALUE || hdf5->filter != FILTER_NONE || hdf5->driver == DRIVER_CORE))
+        return snprintf(problem, bytes,
+                        "--within: with --fill value, --compress or --driver core HDF5 makes the rest of "
+                        "the dataset as well"),
+               -1;
+    return 0;
+}
+
 static int check_writers(struct blocks_settings *s, char *problem, size_t bytes)
 {
     static const enum sharing sharing[] = {SHARING_ALL, SHARING_PROCESS, SHARING_NODE, SHARING_ONE};
@@ -191,15 +208,11 @@ static int check_writers(struct blocks_settings *s, char *problem, size_t bytes)
     option_choice("all|process|node|one", s->writers, word, sizeof word);
     if (s->common.file_per_process && s->writers != WRITERS_PROCESS)
         return snprintf(problem, bytes, "--writers %s: contradicts --file-per-process yes", word), -1;
-    if (s->within.count > 0 && s->writers != WRITERS_ALL && s->writers != WRITERS_ONE)
-        return snprintf(problem, bytes, "--within: with --writers %s the files hold the ranks' blocks and nothing else",
-                        word),
-               -1;
     if (s->strip != STRIP_AUTO && gathers(s))
         return snprintf(problem, bytes, "--strip: with --writers %s messages leave the halos out", word), -1;
     s->common.file_per_process = s->writers == WRITERS_PROCESS;
     s->common.sharing = sharing[s->writers];
-    return 0;
+    return check_within(s, word, problem, bytes);
 }
 
 static int check(void *settings, int ranks, char *problem, size_t bytes)

@@ -14,6 +14,8 @@ find_library(NETCDF_LIBRARY NAMES netcdf_mpi netcdf HINTS ${NETCDF_HINTS} ${PC_N
 
 if(NOT NETCDF_INCLUDE_DIR OR NOT NETCDF_LIBRARY)
   set(NETCDF_MISSING "no parallel netCDF was found (netcdf_par.h and its library)")
+elseif(HDF5_C_LIBRARIES MATCHES "libhdf5[^;/]*\\.a|hdf5-static")
+  set(NETCDF_MISSING "HDF5 is linked statically, which netCDF cannot share")
 else()
   file(WRITE "${CMAKE_BINARY_DIR}/netcdf_probe.c" [[
 #include <netcdf.h>
