@@ -3,21 +3,18 @@
  * own, one of each node for the node's ranks, or one for all. What was written is read back, another rank's block. */
 #include "common/boxes.h"
 #include "common/failure.h"
+#include "common/gather.h"
 #include "common/run.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIMENSIONS = 3, WORD = 8, MESSAGE_TAG = 3 };
+enum { DIMENSIONS = 3, WORD = 8 };
 enum { SIZE_LOCAL, SIZE_GLOBAL };
 enum { WRITERS_ALL, WRITERS_PROCESS, WRITERS_NODE, WRITERS_ONE };
 enum { ALONG_SLOWEST, ALONG_FASTEST };
 enum { STRIP_AUTO, STRIP_CALL, STRIP_COPY };
-
-/* One writer moves other ranks' data in pieces of the file of at most this many bytes, one message a rank and piece:
- * small enough to stay in a core's cache between message and file. */
-static const uint64_t message_bytes = 1 << 20;
 
 /* Memory that no data may come into or from: the halos, and the blocks before a read. */
 static const int blank_byte = 0xff;
@@ -309,7 +306,7 @@ static uint64_t logical_bytes(const void *settings, int ranks, bool of_read)
 static uint64_t access_bytes(const void *settings)
 {
     const struct blocks_settings *s = settings;
-    return gathers(s) && block_bytes(s) > message_bytes ? message_bytes : block_bytes(s);
+    return gathers(s) && block_bytes(s) > GATHER_BYTES ? GATHER_BYTES : block_bytes(s);
 }
 
 static bool needs_scratch(const void *settings)
@@ -424,109 +421,6 @@ static void check_block(struct run *run, const struct block *block)
     run_checked(run, 0, "data, halo in memory", 0, &halo);
 }
 
-/* --- one rank moves the data of several ----------------------------------------------------------------------- */
-
-/* A rank that takes part in a file through another, and its box there. */
-struct part {
-    int rank;
-    struct box box;
-};
-
-static MPI_Datatype part_type(const struct frame *frame, const uint64_t *count)
-{
-    int extent[DIMENSIONS];
-    int part[DIMENSIONS];
-    int start[DIMENSIONS];
-    MPI_Datatype type;
-    for (int i = 0; i < DIMENSIONS; i++) { /* they fit: checked with the arguments */
-        extent[i] = (int)frame->extent[i];
-        part[i] = (int)count[i];
-        start[i] = (int)frame->start[i];
-    }
-    MPI_OK(MPI_Type_create_subarray(DIMENSIONS, extent, part, start, MPI_ORDER_C, MPI_UINT64_T, &type), "MPI");
-    MPI_OK(MPI_Type_commit(&type), "MPI");
-    return type;
-}
-
-/* Where COMMON, a part of BOX, lies in memory that holds BOX at FRAME's place. */
-static struct frame frame_of(const struct box *common, const struct box *box, const struct frame *frame)
-{
-    struct frame inside = {0};
-    for (int i = 0; i < DIMENSIONS; i++) {
-        inside.extent[i] = frame != NULL ? frame->extent[i] : box->count[i];
-        inside.start[i] = (frame != NULL ? frame->start[i] : 0) + common->start[i] - box->start[i];
-    }
-    return inside;
-}
-
-static void send_or_receive(const struct run *run, bool send, int other, uint64_t *words, const struct frame *frame,
-                            const uint64_t *count)
-{
-    MPI_Datatype type = part_type(frame, count);
-    if (send)
-        MPI_OK(MPI_Send(words, 1, type, other, MESSAGE_TAG, run->world->comm), "MPI");
-    else
-        MPI_OK(MPI_Recv(words, 1, type, other, MESSAGE_TAG, run->world->comm, MPI_STATUS_IGNORE), "MPI");
-    MPI_OK(MPI_Type_free(&type), "MPI");
-}
-
-/* The mover's side of a part of a piece: between the piece in MESSAGE and the part's owner. */
-static void exchange(const struct run *run, enum direction direction, const struct part *part, const struct box *piece,
-                     uint64_t *message, const struct block *block)
-{
-    struct box common;
-    if (!box_common(DIMENSIONS, &part->box, piece, &common))
-        return;
-    const struct frame in_message = frame_of(&common, piece, NULL);
-    const struct frame in_block = frame_of(&common, &part->box, &block->frame);
-    if (part->rank != run->world->rank)
-        send_or_receive(run, direction == DIRECTION_READ, part->rank, message, &in_message, common.count);
-    else if (direction == DIRECTION_WRITE)
-        box_copy64(DIMENSIONS, common.count, message, &in_message, block->words, &in_block);
-    else
-        box_copy64(DIMENSIONS, common.count, block->words, &in_block, message, &in_message);
-}
-
-static bool is_wanted(const struct part *parts, int count, const struct box *piece)
-{
-    struct box common;
-    for (int i = 0; i < count; i++)
-        if (box_common(DIMENSIONS, &parts[i].box, piece, &common))
-            return true;
-    return false;
-}
-
-/* The rank that opened the file: piece by piece of WHOLE, gathered before it is written, handed out after it is read.
- */
-static void serve(const struct run *run, struct store *store, enum direction direction, const struct box *whole,
-                  const struct part *parts, int count, uint64_t *message, const struct block *block)
-{
-    struct box piece = {0};
-    while (box_next_piece(DIMENSIONS, whole, message_bytes / WORD, &piece)) {
-        if (!is_wanted(parts, count, &piece))
-            continue;
-        if (direction == DIRECTION_READ)
-            store_move_box(store, 0, direction, &piece, NULL, message);
-        for (int i = 0; i < count; i++)
-            exchange(run, direction, &parts[i], &piece, message, block);
-        if (direction == DIRECTION_WRITE)
-            store_move_box(store, 0, direction, &piece, NULL, message);
-    }
-}
-
-/* The other ranks' side. */
-static void be_served(const struct run *run, int server, enum direction direction, const struct box *whole,
-                      const struct part *mine, const struct block *block)
-{
-    struct box piece = {0};
-    struct box common;
-    while (box_next_piece(DIMENSIONS, whole, message_bytes / WORD, &piece))
-        if (box_common(DIMENSIONS, &mine->box, &piece, &common)) {
-            const struct frame in_block = frame_of(&common, &mine->box, &block->frame);
-            send_or_receive(run, direction == DIRECTION_WRITE, server, block->words, &in_block, common.count);
-        }
-}
-
 /* --- the operations ------------------------------------------------------------------------------------------- */
 
 /* Who opens whose file, who is to have whose block, and what gathering needs; made before anything is measured. */
@@ -534,7 +428,7 @@ struct company {
     int *openers; /* [ranks]: who opens the file with the rank's data */
     int *sources; /* [ranks]: whose block the rank moves */
     struct part *parts;
-    uint64_t *message; /* on ranks that gather */
+    uint64_t *piece; /* on ranks that move other ranks' data */
 };
 
 static struct company make_company(const struct run *run, int source)
@@ -547,7 +441,7 @@ static struct company make_company(const struct run *run, int source)
         company.openers[r] = run_opener(run, r);
     MPI_OK(MPI_Allgather(&source, 1, MPI_INT, company.sources, 1, MPI_INT, run->world->comm), "MPI");
     if (gathers(run->settings) && company.openers[run->world->rank] == run->world->rank)
-        company.message = run_memory(message_bytes);
+        company.piece = run_memory(GATHER_BYTES);
     return company;
 }
 
@@ -556,7 +450,7 @@ static void free_company(struct company *company)
     free(company->openers);
     free(company->sources);
     free(company->parts);
-    free(company->message);
+    free(company->piece);
 }
 
 /* How many of the first RANKS ranks have their data in the file that HOME opens. */
@@ -666,35 +560,34 @@ static void move_directly(const struct run *run, enum direction direction, const
     close_file(run, store, direction);
 }
 
-/* HOME's file, opened by the one rank that serves others: those wait for it to be open, and that is no transfer. */
+/* HOME's file, opened by one rank that moves the data of others: those wait for it to be open, and that is no transfer.
+ */
 static void move_through_one(const struct run *run, enum direction direction, const struct company *company, int home,
                              const struct block *block)
 {
-    const int server = company->openers[run->world->rank];
-    const int count = collect_parts(run, company, home);
-    const struct part *parts = company->parts;
-    const struct box whole = whole_of(run, company, home);
-    if (count == 0)
+    const struct gather gather = {.comm = run->world->comm,
+                                  .dimensions = DIMENSIONS,
+                                  .whole = whole_of(run, company, home),
+                                  .mover = company->openers[run->world->rank],
+                                  .parts = company->parts,
+                                  .count = collect_parts(run, company, home),
+                                  .words = block->words,
+                                  .frame = &block->frame,
+                                  .piece = company->piece};
+    const bool moves = gather.mover == run->world->rank;
+    struct store *store = NULL;
+    if (gather.count == 0)
         return;
-    if (server != run->world->rank) {
-        stopwatch_start(run->watch, PHASE_OPEN);
-        MPI_OK(MPI_Recv(NULL, 0, MPI_BYTE, server, MESSAGE_TAG, run->world->comm, MPI_STATUS_IGNORE), "MPI");
-        stopwatch_stop(run->watch);
-        stopwatch_start(run->watch, PHASE_TRANSFER);
-        be_served(run, server, direction, &whole, &parts[0], block);
-        stopwatch_stop(run->watch);
-        return;
-    }
     stopwatch_start(run->watch, PHASE_OPEN);
-    struct store *store = open_file(run, direction, company, home);
-    for (int i = 0; i < count; i++)
-        if (parts[i].rank != server)
-            MPI_OK(MPI_Send(NULL, 0, MPI_BYTE, parts[i].rank, MESSAGE_TAG, run->world->comm), "MPI");
+    if (moves)
+        store = open_file(run, direction, company, home);
+    gather_begin(&gather);
     stopwatch_stop(run->watch);
     stopwatch_start(run->watch, PHASE_TRANSFER);
-    serve(run, store, direction, &whole, parts, count, company->message, block);
+    gather_move(&gather, store, direction);
     stopwatch_stop(run->watch);
-    close_file(run, store, direction);
+    if (moves)
+        close_file(run, store, direction);
 }
 
 static void move_blocks(struct run *run, enum direction direction, int owner)
