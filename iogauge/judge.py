@@ -153,9 +153,16 @@ def is_cached(measurement: Measurement, type_: str) -> bool:
     return type_ != "memory" and fraction is not None and fraction > CACHED_ABOVE_FRACTION
 
 
+def _word(name: str, value: str) -> str:
+    """A value that speaks for itself, or with its option's name: ``mpiio``, ``1d``, ``halo0``."""
+    if name == "dimensions":
+        return f"{value}d"
+    return name + value if value[:1].isdigit() else value
+
+
 def ratio_name(differs: dict[str, str]) -> str:
-    """A name for variables and columns: ``to_mpiio``, ``to_CC``, ``to_1d``, ``to_full``."""
-    words = [f"{value}d" if name == "dimensions" else value for name, value in sorted(differs.items())]
+    """A name for variables and columns: ``to_mpiio``, ``to_CC``, ``to_1d``, ``to_full``, ``to_halo0``."""
+    words = [_word(name, value) for name, value in sorted(differs.items())]
     return "to_" + "_".join("".join(c if c.isalnum() else "_" for c in word) for word in words)
 
 

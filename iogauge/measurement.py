@@ -81,9 +81,10 @@ class Sweep(_Record):
 
 
 class Software(_Record):
-    """What the numbers depend on. ``kernels`` is a hash of the kernels' sources."""
+    """What the numbers depend on. ``kernels`` is a hash of the kernels' sources; ``netcdf``: built without it is null."""
 
     hdf5: str | None
+    netcdf: str | None = None
     mpi: Text
     suite: Text
     kernels: Text

@@ -34,8 +34,19 @@ def _segments(pattern: Mapping[str, Any]) -> list[str]:
     return words + ["chunked"] * bool(pattern["chunk_bytes"])
 
 
+_WRITERS = {"all": "shared", "process": "file-per-process", "node": "file-per-node", "one": "one-writer"}
+
+
+def _blocks(pattern: Mapping[str, Any]) -> list[str]:
+    words = [_WRITERS[str(pattern["writers"])], f"halo{pattern['halo']}"]
+    if pattern["size_is"] == "global":
+        words.append("strong")
+    return words + ["chunked"] * any(pattern["chunk"])
+
+
 #: What a benchmark's pattern is called; one function a benchmark.
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "blocks": _blocks,
     "particles": _particles,
     "segments": _segments,
 }

@@ -61,7 +61,10 @@ class FileSystem(BaseModel):
 
 
 class Site(BaseModel):
-    """The ``extras`` of a partition. Nothing else may stand there, so that a misspelt key is found."""
+    """The ``extras`` of a partition. Nothing else may stand there, so that a misspelt key is found.
+
+    ``netcdf``: the kernels find a parallel netCDF-4 there that fits their MPI and HDF5, and it is to be tried.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -69,6 +72,7 @@ class Site(BaseModel):
     nodes: tuple[Positive, ...] = Field(min_length=1)
     ranks_per_node: tuple[Positive, ...] = Field(min_length=1)
     oversubscribe: bool = False
+    netcdf: bool = False
 
 
 def read_site(extras: Mapping[str, Any], *, file: Path | None = None, prefix: Location = ()) -> Site:

@@ -1,6 +1,8 @@
 """The embedded default site: this machine, ReFrame's local scheduler and mpirun. No Slurm, no Spack, no root."""
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import common  # ReFrame finds it beside this file
@@ -17,6 +19,11 @@ if os.geteuid() == 0:
     open_mpi += [["OMPI_ALLOW_RUN_AS_ROOT", "1"], ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"]]
 
 cores = len(os.sched_getaffinity(0))
+
+# Debian's parallel netCDF-4, built with Open MPI.
+netcdf = (
+    shutil.which("pkg-config") is not None and subprocess.run(["pkg-config", "--exists", "netcdf-mpi"]).returncode == 0
+)
 
 site_configuration = {
     "systems": [
@@ -40,6 +47,7 @@ site_configuration = {
                         },
                         "nodes": [1],
                         "ranks_per_node": [ranks for ranks in (1, 2) if ranks <= cores],
+                        "netcdf": netcdf,
                     },
                 }
             ],

@@ -166,7 +166,13 @@ def test_the_verdict_of_a_case_is_that_of_its_worst_operation(record, read_recor
 
 @pytest.mark.parametrize(
     ("differs", "name"),
-    [({"interface": "posix"}, "to_posix"), ({"dimensions": "1"}, "to_1d"), ({"selection": "full"}, "to_full")],
+    [
+        ({"interface": "posix"}, "to_posix"),
+        ({"dimensions": "1"}, "to_1d"),
+        ({"selection": "full"}, "to_full"),
+        ({"halo": "0"}, "to_halo0"),
+        ({"chunk": "0", "halo": "0"}, "to_chunk0_halo0"),
+    ],
 )
 def test_ratios_have_short_names(differs, name):
     assert ratio_name(differs) == name

@@ -158,7 +158,8 @@ BAD = [
     ("segments", ("--block", "99999999T"), "--block 99999999T: out of range"),
     ("segments", ("--transfer", "12", "--block", "24"), "--transfer 12: not a multiple of 8"),
     ("segments", ("--block", "1T"), "the case writes"),
-    ("segments", ("--interface", "netcdf"), "--interface netcdf: allowed: hdf5|mpiio|posix"),
+    ("segments", ("--interface", "netcdf"), "--interface netcdf: not for segments"),
+    ("segments", ("--interface", "netcdfs"), "--interface netcdfs: allowed: hdf5|mpiio|posix|netcdf"),
     ("segments", ("--interface", "posix", "--collective", "yes"), "--collective yes: --interface posix"),
     ("segments", ("--collective", "yes", "--file-per-process", "yes"), "--collective yes"),
     ("segments", ("--chunk", "1G"), "--chunk: 134217728 elements in dimension 1, more than the dataset's 8388608"),
@@ -336,7 +337,7 @@ def test_a_launcher_of_another_mpi_starts_no_worlds_of_one(kernels, target, tmp_
 
 
 def test_the_version_and_the_help_are_told(kernels):
-    for name in ("particles", "segments"):
+    for name in ("blocks", "particles", "segments"):
         done = subprocess.run(
             [kernels / name, "--help"], capture_output=True, text=True, env={**os.environ, **MPI_ENVIRONMENT}
         )

@@ -244,7 +244,7 @@ def test_a_full_or_missing_file_system_ends_the_case_before_the_kernel(site):
     ("old", "new", "text"),
     [
         ('"type": "memory"', '"type": "memroy"', "file_systems.memory.type"),
-        ('"nodes": [1]', '"node": [1]', "node: unknown key; allowed: file_systems, nodes"),
+        ('"nodes": [1]', '"node": [1]', "node: unknown key; allowed: file_systems, netcdf, nodes"),
     ],
 )
 def test_a_broken_site_configuration_ends_reframe_with_exit_code_2(site, old, new, text):

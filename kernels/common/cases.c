@@ -11,7 +11,7 @@ const struct option common_options[] = {
     {"dir", OPTION_TEXT, COMMON(dir), 0, 0, NULL, "existing folder for the files (required)"},
     {"operation", OPTION_CHOICE, COMMON(operation), 0, 0, "write,read|write|read",
      "read alone takes files that an earlier run kept"},
-    {"interface", OPTION_CHOICE, COMMON(interface), 0, 0, "hdf5|mpiio|posix", "what carries the bytes"},
+    {"interface", OPTION_CHOICE, COMMON(interface), 0, 0, "hdf5|mpiio|posix|netcdf", "what carries the bytes"},
     {"collective", OPTION_YESNO, COMMON(collective), 0, 0, NULL, "collective data transfers"},
     {"collective-metadata", OPTION_YESNO, COMMON(collective_metadata), 0, 0, NULL, "HDF5: collective metadata"},
     {"file-per-process", OPTION_YESNO, COMMON(file_per_process), 0, 0, NULL, "every rank a file of its own"},
@@ -92,11 +92,24 @@ static int check_hdf5(const struct common_settings *common, int ranks, char *pro
     return 0;
 }
 
+static int check_interface(const struct common_settings *common, const struct pattern *pattern, char *problem,
+                           size_t bytes)
+{
+    if (common->interface == INTERFACE_NETCDF && !pattern->netcdf)
+        return snprintf(problem, bytes, "--interface netcdf: not for %s; allowed: hdf5|mpiio|posix", pattern->name), -1;
+    if (store_has((enum interface)common->interface))
+        return 0;
+    if (common->interface == INTERFACE_NETCDF)
+        return snprintf(problem, bytes,
+                        "--interface netcdf: these kernels were built without netCDF-4: a parallel netCDF library is "
+                        "missing that was built with their MPI and HDF5 (Debian with Open MPI: libnetcdf-mpi-dev)"),
+               -1;
+    return snprintf(problem, bytes, "--interface hdf5: these kernels were built without HDF5"), -1;
+}
+
 static int check_common(const struct common_settings *common, int ranks, char *problem, size_t bytes)
 {
     const bool shared_hdf5 = common->interface == INTERFACE_HDF5 && !alone(common);
-    if (!store_has((enum interface)common->interface))
-        return snprintf(problem, bytes, "--interface hdf5: these kernels were built without HDF5"), -1;
     if (common->collective && common->interface == INTERFACE_POSIX)
         return snprintf(problem, bytes, "--collective yes: --interface posix has no collective transfers"), -1;
     if (common->collective && alone(common))
@@ -118,7 +131,7 @@ static int check_chunks(const struct common_settings *common, const struct layou
                         size_t bytes)
 {
     const struct hdf5_settings *hdf5 = &common->hdf5;
-    if (common->interface != INTERFACE_HDF5)
+    if (common->interface != INTERFACE_HDF5 && common->interface != INTERFACE_NETCDF)
         return 0;
     for (int d = 0; d < layout->count; d++) {
         const struct dataset *dataset = &layout->datasets[d];
@@ -224,7 +237,8 @@ int case_make(struct a_case *c, const struct pattern *pattern, const struct worl
     if (pattern->adjust != NULL)
         pattern->adjust(common);
     common->sharing = common->file_per_process ? SHARING_PROCESS : SHARING_ALL;
-    if (choose_ranks(c, world, problem, bytes) != 0 || pattern->check(common, c->world.size, problem, bytes) != 0 ||
+    if (check_interface(common, pattern, problem, bytes) != 0 || choose_ranks(c, world, problem, bytes) != 0 ||
+        pattern->check(common, c->world.size, problem, bytes) != 0 ||
         check_common(common, c->world.size, problem, bytes) != 0)
         return -1;
     c->store = store_of(c);

@@ -9,8 +9,11 @@
 #ifdef IOGAUGE_HAVE_HDF5
 #include <hdf5.h>
 #endif
+#ifdef IOGAUGE_HAVE_NETCDF
+#include <netcdf.h>
+#endif
 
-static const char *const interface_names[] = {"hdf5", "mpiio", "posix"};
+static const char *const interface_names[] = {"hdf5", "mpiio", "posix", "netcdf"};
 static const double mib = 1048576.0;
 
 /* "name=value,..." as an object. */
@@ -84,6 +87,10 @@ static void describe_software(struct json *json)
     json_text(json, "hdf5", text);
 #else
     json_null(json, "hdf5");
+#endif
+#ifdef IOGAUGE_HAVE_NETCDF
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(nc_inq_libvers(), " "), nc_inq_libvers());
+    json_text(json, "netcdf", text);
 #endif
     MPI_Get_library_version(text, &length);
     text[strcspn(text, ",\n")] = '\0';

@@ -67,7 +67,7 @@ int run_opener(const struct run *run, int rank)
 const char *run_path(const struct run *run, int file, int rank, char *buffer, size_t buffer_bytes)
 {
     const char *dir = run->common->dir;
-    const char *ending = run->common->interface == INTERFACE_HDF5 ? "h5" : "dat";
+    static const char *const endings[] = {"h5", "dat", "dat", "nc"}; /* of enum interface */
     size_t end = strlen(dir);
     while (end > 0 && dir[end - 1] == '/')
         end--;
@@ -78,7 +78,7 @@ const char *run_path(const struct run *run, int file, int rank, char *buffer, si
     if (run->common->sharing == SHARING_PROCESS || run->common->sharing == SHARING_NODE)
         snprintf(own, sizeof own, "-rank%d", run_opener(run, rank));
     snprintf(buffer, buffer_bytes, "%s/%.*s-case%d-file%d%s.%s", dir, (int)(end - begin), dir + begin, run->case_number,
-             file, own, ending);
+             file, own, endings[run->common->interface]);
     return buffer;
 }
 
@@ -230,15 +230,14 @@ static void note_existing(const char *path, void *problem)
                  path);
 }
 
-/* Number of files that a case has over all ranks. */
-static uint64_t files_of(const struct session *session, const struct a_case *c)
+/* How many times the layout's bytes a case writes. */
+static uint64_t layouts_of(const struct session *session, const struct a_case *c)
 {
     const uint64_t files = (uint64_t)session->pattern->files(c->settings);
     switch (c->common->sharing) {
     case SHARING_PROCESS:
-        return files * (uint64_t)c->world.size;
     case SHARING_NODE:
-        return files * (uint64_t)c->world.hosts;
+        return files * (uint64_t)c->world.size;
     case SHARING_ALL:
     case SHARING_ONE:
         return files;
@@ -255,7 +254,7 @@ static void check_room(const struct session *session, char *problem)
     const uint64_t room = (uint64_t)space.f_bavail * space.f_frsize;
     for (int i = 0; i < session->case_count; i++) {
         const struct a_case *c = &session->cases[i];
-        const uint64_t bytes = c->layout.bytes * files_of(session, c);
+        const uint64_t bytes = c->layout.bytes * layouts_of(session, c);
         if (bytes > room)
             snprintf(problem, PROBLEM_BYTES, "--dir %s: %llu bytes are free, the case writes %llu", dir,
                      (unsigned long long)room, (unsigned long long)bytes);
@@ -408,13 +407,15 @@ static void look_at_file(const char *path, void *sum)
     add_pages(sum, page_cache_look(path, 0, UINT64_MAX));
 }
 
-/* The raw interfaces put rows where the layout says, and so does HDF5 with contiguous datasets in one file, short of
- * its own metadata; a chunk's place is HDF5's business. */
+/* The raw interfaces put rows where the layout says, and so do HDF5 and netCDF-4 with contiguous datasets in one file,
+ * short of their own metadata; a chunk's place is their business. */
 static bool rows_lie_as_laid_out(const struct run *run)
 {
     const int driver = run->common->hdf5.driver;
-    if (run->common->interface != INTERFACE_HDF5)
+    if (run->common->interface == INTERFACE_MPIIO || run->common->interface == INTERFACE_POSIX)
         return true;
+    if (run->common->interface == INTERFACE_NETCDF)
+        return run->layout->datasets[0].chunk[0] == 0;
     return run->layout->datasets[0].chunk[0] == 0 && driver != DRIVER_SPLIT && driver != DRIVER_MULTI &&
            driver != DRIVER_FAMILY && driver != DRIVER_SUBFILING;
 }
@@ -435,13 +436,16 @@ static void look_at_rows(const struct session *session, const struct run *run, s
 }
 
 /* Fraction of the pages that the ranks are about to read which are in memory on the reading rank's host; NaN: unknown.
- * Where the rows' place is not known the whole file counts. */
+ * Where the rows' place is not known the whole file counts; a file with holes tells nothing. */
 static double cached_fraction(const struct session *session, const struct run *run)
 {
     struct cached_sum sum = {0};
-    if (rows_lie_as_laid_out(run))
+    const bool reads = run->common->sharing != SHARING_ONE || run->world->rank == 0;
+    if (run->layout->sparse)
+        return NAN;
+    if (reads && rows_lie_as_laid_out(run))
         look_at_rows(session, run, &sum);
-    else
+    else if (reads)
         each_file(session, run, run->source, look_at_file, &sum);
     const uint64_t resident = sum_of(run->world, sum.pages.resident);
     const uint64_t total = sum_of(run->world, sum.pages.total);

@@ -43,7 +43,8 @@ struct common_settings {
 struct layout {
     struct dataset *datasets;
     int count;
-    uint64_t bytes; /* of a file through a raw interface */
+    uint64_t bytes; /* of a file through a raw interface; in a file a node: of one rank in it */
+    bool sparse;    /* parts of the datasets are never written, and so never in memory */
 };
 
 /* One case in one repeat, as a pattern's write and read see it. */
@@ -90,6 +91,7 @@ struct pattern {
     uint64_t (*access_bytes)(const void *settings);
     bool (*needs_scratch)(const void *settings);
     void (*describe)(const void *settings, struct json *json);
+    bool netcdf; /* its datasets are arrays of numbers, moved by store_move_box alone: netCDF-4 can carry them */
     /* Patterns that move bytes: */
     void (*write)(struct run *run);
     void (*read)(struct run *run);

@@ -23,6 +23,12 @@ static const struct store_parts *parts_of(enum interface interface)
 #else
         return NULL;
 #endif
+    case INTERFACE_NETCDF:
+#ifdef IOGAUGE_HAVE_NETCDF
+        return &store_netcdf;
+#else
+        return NULL;
+#endif
     }
     return NULL;
 }
@@ -103,8 +109,11 @@ void store_move(struct store *store, int slot, enum direction direction, const s
 
 uint64_t element_bytes(enum element element)
 {
-    const uint64_t bytes[] = {
-        [ELEMENT_WORD64] = 8, [ELEMENT_MEMBER] = 4, [ELEMENT_WRAPPED] = 4, [ELEMENT_PARTICLE] = PARTICLE_BYTES};
+    const uint64_t bytes[] = {[ELEMENT_WORD64] = 8,
+                              [ELEMENT_DOUBLE] = 8,
+                              [ELEMENT_MEMBER] = 4,
+                              [ELEMENT_WRAPPED] = 4,
+                              [ELEMENT_PARTICLE] = PARTICLE_BYTES};
     return bytes[element];
 }
 

@@ -1,4 +1,4 @@
-/* A file of datasets through POSIX, MPI-IO or HDF5: the same bytes at the same places whichever carries them.
+/* A file of datasets through POSIX, MPI-IO, HDF5 or netCDF-4: the same bytes at the same places whichever carries them.
  *
  * A dataset is an array of rows; a row is all elements behind one index of the slowest dimension. An access covers
  * whole rows: COUNT blocks of BLOCK rows, STRIDE rows apart. The raw interfaces put dataset after dataset, each at a
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum interface { INTERFACE_HDF5, INTERFACE_MPIIO, INTERFACE_POSIX };
+enum interface { INTERFACE_HDF5, INTERFACE_MPIIO, INTERFACE_POSIX, INTERFACE_NETCDF };
 
 /* Whose a file is: who opens it, and who looks after it. */
 enum sharing {
@@ -26,7 +26,8 @@ enum { PARTICLE_MEMBERS = 8, PARTICLE_BYTES = 32, STORE_DIMENSIONS = 4 };
 extern const char *const particle_member_names[PARTICLE_MEMBERS];
 
 enum element {
-    ELEMENT_WORD64,  /* uint64 */
+    ELEMENT_WORD64, /* uint64 */
+    ELEMENT_DOUBLE,
     ELEMENT_MEMBER,  /* one member of a particle: float or int32 */
     ELEMENT_WRAPPED, /* one member as a compound type with that single member (h5bench's file type for IC) */
     ELEMENT_PARTICLE /* all eight, interleaved */
@@ -40,7 +41,7 @@ struct dataset {
     uint64_t extent[STORE_DIMENSIONS];
     uint64_t row_bytes;
     uint64_t base_bytes;              /* where the raw interfaces put row 0 */
-    uint64_t chunk[STORE_DIMENSIONS]; /* HDF5: of elements; chunk[0] 0: contiguous */
+    uint64_t chunk[STORE_DIMENSIONS]; /* HDF5, netCDF-4: of elements; chunk[0] 0: contiguous */
     unsigned unlimited;               /* HDF5: bit I set: dimension I can grow */
 };
 

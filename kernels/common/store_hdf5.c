@@ -181,6 +181,8 @@ static hid_t file_type(const struct hdf5_state *state, const struct dataset *dat
     switch (dataset->element) {
     case ELEMENT_WORD64:
         return H5T_NATIVE_UINT64;
+    case ELEMENT_DOUBLE:
+        return H5T_NATIVE_DOUBLE;
     case ELEMENT_MEMBER:
         return member_type(dataset->member);
     case ELEMENT_WRAPPED:

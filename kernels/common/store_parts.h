@@ -1,4 +1,4 @@
-/* What the three interfaces implement; only store*.c include it. */
+/* What the interfaces implement; only store*.c include it. */
 #ifndef IOGAUGE_STORE_PARTS_H
 #define IOGAUGE_STORE_PARTS_H
 
@@ -42,6 +42,9 @@ extern const struct store_parts store_posix;
 extern const struct store_parts store_mpiio;
 #ifdef IOGAUGE_HAVE_HDF5
 extern const struct store_parts store_hdf5;
+#endif
+#ifdef IOGAUGE_HAVE_NETCDF
+extern const struct store_parts store_netcdf;
 #endif
 
 /* Number of elements in a box of DATASET. */

@@ -1,14 +1,26 @@
-/* POSIX: one pwrite or pread a block of rows. */
+/* POSIX: one pwrite or pread a block of rows; pieces of memory that lie together in the file go in one pwritev or
+ * preadv. */
+#ifndef _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE /* pwritev */
+#endif
 #include "failure.h"
 #include "store_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
+
+enum { PIECES = 1024 }; /* of memory in one call: Linux's IOV_MAX */
 
 struct posix_state {
     int fd;
+    struct iovec pieces[PIECES]; /* of a box, not moved yet */
+    int count;
+    uint64_t offset; /* of the first in the file */
+    uint64_t length; /* of all together */
 };
 
 static void posix_open(struct store *store, bool create)
@@ -34,44 +46,66 @@ static void posix_open(struct store *store, bool create)
     }
 }
 
-static void write_all(const struct store *store, int fd, const uint8_t *bytes, uint64_t length, uint64_t offset)
+/* Forget the first DONE bytes of the pieces. */
+static void advance(struct posix_state *state, uint64_t done)
 {
-    while (length > 0) {
-        const ssize_t done = pwrite(fd, bytes, length, (off_t)offset);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            failure_system("pwrite", store->path);
-        bytes += done;
-        offset += (uint64_t)done;
-        length -= (uint64_t)done;
+    int first = 0;
+    state->offset += done;
+    state->length -= done;
+    while (first < state->count && state->pieces[first].iov_len <= done)
+        done -= state->pieces[first++].iov_len;
+    state->count -= first;
+    memmove(state->pieces, state->pieces + first, (size_t)state->count * sizeof *state->pieces);
+    if (state->count > 0) {
+        state->pieces[0].iov_base = (uint8_t *)state->pieces[0].iov_base + done;
+        state->pieces[0].iov_len -= done;
     }
 }
 
-static void read_all(const struct store *store, int fd, uint8_t *bytes, uint64_t length, uint64_t offset)
+static ssize_t move_some(const struct posix_state *state, enum direction direction)
 {
-    while (length > 0) {
-        const ssize_t done = pread(fd, bytes, length, (off_t)offset);
+    const struct iovec *first = state->pieces;
+    const off_t offset = (off_t)state->offset;
+    if (state->count == 1)
+        return direction == DIRECTION_WRITE ? pwrite(state->fd, first->iov_base, first->iov_len, offset)
+                                            : pread(state->fd, first->iov_base, first->iov_len, offset);
+    return direction == DIRECTION_WRITE ? pwritev(state->fd, first, state->count, offset)
+                                        : preadv(state->fd, first, state->count, offset);
+}
+
+static void move_pieces(struct store *store, enum direction direction)
+{
+    struct posix_state *state = store->own;
+    while (state->length > 0) {
+        const ssize_t done = move_some(state, direction);
         if (done < 0 && errno == EINTR)
             continue;
-        if (done < 0)
-            failure_system("pread", store->path);
+        if (done < 0 || (done == 0 && direction == DIRECTION_WRITE))
+            failure_system(direction == DIRECTION_WRITE ? "pwrite" : "pread", store->path);
         if (done == 0)
-            stop_rank("%s: pread: the file ends before byte %llu", store->path, (unsigned long long)(offset + length));
-        bytes += done;
-        offset += (uint64_t)done;
-        length -= (uint64_t)done;
+            stop_rank("%s: pread: the file ends before byte %llu", store->path,
+                      (unsigned long long)(state->offset + state->length));
+        advance(state, (uint64_t)done);
     }
 }
 
-static void posix_move_run(struct store *store, enum direction direction, uint64_t offset, uint64_t length,
-                           void *memory)
+/* One more piece, after those that it does not follow in the file were moved. */
+static void posix_add_run(struct store *store, enum direction direction, uint64_t offset, uint64_t length, void *memory)
 {
-    const struct posix_state *state = store->own;
-    if (direction == DIRECTION_WRITE)
-        write_all(store, state->fd, memory, length, offset);
-    else
-        read_all(store, state->fd, memory, length, offset);
+    struct posix_state *state = store->own;
+    if (state->count == PIECES || offset != state->offset + state->length)
+        move_pieces(store, direction);
+    if (state->count == 0)
+        state->offset = offset;
+    state->pieces[state->count++] = (struct iovec){.iov_base = memory, .iov_len = length};
+    state->length += length;
+}
+
+static void posix_move_box(struct store *store, const struct slot *slot, enum direction direction,
+                           const struct box *box, const struct frame *frame, void *memory)
+{
+    each_run(store, slot, direction, box, frame, memory);
+    move_pieces(store, direction);
 }
 
 static void posix_move(struct store *store, const struct slot *slot, enum direction direction,
@@ -81,7 +115,8 @@ static void posix_move(struct store *store, const struct slot *slot, enum direct
     const uint64_t bytes = selection->block * row;
     for (uint64_t k = 0; k < selection->count; k++) {
         const uint64_t offset = slot->dataset.base_bytes + (selection->first + k * selection->stride) * row;
-        posix_move_run(store, direction, offset, bytes, (uint8_t *)memory + k * bytes);
+        posix_add_run(store, direction, offset, bytes, (uint8_t *)memory + k * bytes);
+        move_pieces(store, direction);
     }
 }
 
@@ -98,5 +133,9 @@ static void posix_close(struct store *store)
     free(state);
 }
 
-const struct store_parts store_posix = {
-    .open = posix_open, .move = posix_move, .move_run = posix_move_run, .flush = posix_flush, .close = posix_close};
+const struct store_parts store_posix = {.open = posix_open,
+                                        .move = posix_move,
+                                        .move_run = posix_add_run,
+                                        .move_box = posix_move_box,
+                                        .flush = posix_flush,
+                                        .close = posix_close};

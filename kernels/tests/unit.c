@@ -1,4 +1,5 @@
-/* What can be tested without ranks or files: content, options, and the choice of the rank to read from. */
+/* What can be tested without ranks or files: boxes, content, options, and the choice of the rank to read from. */
+#include "common/boxes.h"
 #include "common/content.h"
 #include "common/options.h"
 #include "common/page_cache.h"
@@ -171,8 +172,71 @@ static void cached_pages_are_counted(void)
     unlink(path);
 }
 
+static void boxes_have_their_overlap_in_common(void)
+{
+    const struct box a = {.start = {0, 5, 10}, .count = {4, 5, 10}};
+    struct box common;
+    EXPECT(box_common(3, &a, &(struct box){.start = {3, 0, 15}, .count = {9, 7, 2}}, &common));
+    EXPECT(common.start[0] == 3 && common.start[1] == 5 && common.start[2] == 15);
+    EXPECT(common.count[0] == 1 && common.count[1] == 2 && common.count[2] == 2);
+    EXPECT(!box_common(3, &a, &(struct box){.start = {4, 5, 10}, .count = {1, 1, 1}}, &common));
+    /* places whose number in an array is beyond 2^32 */
+    const uint64_t far = UINT64_C(1) << 33;
+    EXPECT(box_common(1, &(struct box){.start = {far}, .count = {9}}, &(struct box){.start = {far + 8}, .count = {9}},
+                      &common));
+    EXPECT(common.start[0] == far + 8 && common.count[0] == 1);
+}
+
+static void pieces_are_full_rows_and_cover_a_box_once_in_order(void)
+{
+    const struct box whole = {.start = {2, 3, 4}, .count = {5, 6, 7}};
+    const uint64_t sizes[] = {1, 2, 6, 7, 8, 20, 42, 43, 100, 209, 210, 1000};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        struct box piece = {0};
+        uint64_t next = 0; /* row-major place in WHOLE of the first element that no piece had */
+        while (box_next_piece(3, &whole, sizes[s], &piece)) {
+            uint64_t place = 0;
+            for (int i = 0; i < 3; i++) {
+                EXPECT(piece.start[i] >= whole.start[i]);
+                EXPECT(piece.start[i] + piece.count[i] <= whole.start[i] + whole.count[i]);
+                place = place * whole.count[i] + piece.start[i] - whole.start[i];
+            }
+            EXPECT(place == next);
+            EXPECT(piece.count[0] == 1 || (piece.count[1] == 6 && piece.count[2] == 7));
+            EXPECT(piece.count[1] == 1 || piece.count[2] == 7);
+            next += piece.count[0] * piece.count[1] * piece.count[2];
+            EXPECT(piece.count[0] * piece.count[1] * piece.count[2] <= sizes[s]);
+        }
+        EXPECT(next == 210);
+    }
+}
+
+static void a_box_is_copied_between_frames(void)
+{
+    enum { X = 5, Y = 6 };
+    uint64_t from[4 * Y * X] = {0};
+    uint64_t to[3 * 4 * 4] = {0};
+    const uint64_t count[] = {2, 3, 2};
+    const struct frame in_from = {.extent = {4, Y, X}, .start = {1, 2, 3}};
+    const struct frame in_to = {.extent = {3, 4, 4}, .start = {1, 0, 2}};
+    int copied = 0;
+    for (uint64_t i = 0; i < sizeof from / sizeof *from; i++)
+        from[i] = i + 1;
+    box_copy64(3, count, to, &in_to, from, &in_from);
+    for (uint64_t i = 0; i < 2; i++)
+        for (uint64_t j = 0; j < 3; j++)
+            for (uint64_t k = 0; k < 2; k++)
+                EXPECT(to[((i + 1) * 4 + j) * 4 + k + 2] == from[((i + 1) * Y + j + 2) * X + k + 3]);
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++)
+        copied += to[i] != 0;
+    EXPECT(copied == 12);
+}
+
 int main(void)
 {
+    boxes_have_their_overlap_in_common();
+    pieces_are_full_rows_and_cover_a_box_once_in_order();
+    a_box_is_copied_between_frames();
     content_is_checked_word_by_word();
     content_tells_seed_dataset_step_and_place();
     particles_are_finite_and_strided();

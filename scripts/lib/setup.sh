@@ -88,6 +88,7 @@ Install these, or load them as modules, and start again:
                       module load mpi/openmpi-x86_64
   modules at a centre gcc, openmpi (or intel-mpi, mpich), hdf5 built with MPI (often hdf5-parallel or hdf5/...-mpi),
                       cmake 3.16 or later, python 3.10 or later
+  for netCDF-4 too    libnetcdf-mpi-dev; netcdf-openmpi-devel; netcdf built with the same MPI and HDF5
 TEXT
 }
 
@@ -99,7 +100,7 @@ iogauge_find_tools() {
         return 0
     fi
     if iogauge_can_install; then
-        iogauge_apt_install build-essential cmake openmpi-bin libopenmpi-dev libhdf5-openmpi-dev python3-venv
+        iogauge_apt_install build-essential cmake openmpi-bin libopenmpi-dev libhdf5-openmpi-dev libnetcdf-mpi-dev python3-venv
         missing=$(iogauge_missing_tools)
     fi
     if [ -n "$missing" ]; then
