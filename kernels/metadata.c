@@ -381,7 +381,7 @@ static void choose_file(struct work *work, int rank)
 /* As many items at once as fit a core's cache with their data, and no more than a process may have open. */
 static struct work *begin(struct run *run, const struct action *action, int operation)
 {
-    enum { MOST_AT_ONCE = 128, BATCH_BYTES = 1 << 20 };
+    enum { MOST_AT_ONCE = 64, BATCH_BYTES = 1 << 20 };
     struct work *work = run_memory(sizeof *work);
     work->run = run;
     work->watch = run->watch;
@@ -414,11 +414,15 @@ static void end(struct work *work)
 static void check_what_is_left(struct work *work, const struct action *action, const struct medium *medium)
 {
     struct stopwatch unread = {.comm = work->run->world->comm};
+    const bool together = work->run->store.collective_metadata;
     work->watch = &unread;
     choose_file(work, work->run->source);
     stopwatch_stretch(&unread);
     medium->open(work, NULL);
-    work_walk(work, WALK_DIRECTORIES, medium->listing, work->run->store.collective_metadata, false, action->left);
+    if (action->family == FAMILY_ATTRIBUTES)
+        work_walk(work, WALK_DATASETS, medium->attributes, together, false, action->left);
+    else
+        work_walk(work, WALK_DIRECTORIES, medium->listing, together, false, action->left);
     medium->close(work);
     stopwatch_reduce(&unread);
     stop_if_bad(work);

@@ -258,5 +258,9 @@ static void remove_file(struct work *work)
     stop_all_if(run->world->comm, EXIT_BAD_INPUT, work->failed);
 }
 
-const struct medium metadata_hdf5 = {
-    .open = hdf5_open, .flush = hdf5_flush, .close = hdf5_close, .remove = remove_file, .listing = iterate_links};
+const struct medium metadata_hdf5 = {.open = hdf5_open,
+                                     .flush = hdf5_flush,
+                                     .close = hdf5_close,
+                                     .remove = remove_file,
+                                     .listing = iterate_links,
+                                     .attributes = iterate_attributes};

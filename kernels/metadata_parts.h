@@ -121,7 +121,9 @@ struct medium {
     void (*flush)(struct work *work);
     void (*close)(struct work *work);
     void (*remove)(struct work *work);
-    const struct step *listing; /* of a directory: fills the names and checks them */
+    /* Fill the names and check them: of a directory's objects, of a dataset's attributes. */
+    const struct step *listing;
+    const struct step *attributes;
 };
 
 extern const struct action metadata_posix_actions[GROUP_CREATE];

@@ -250,13 +250,15 @@ static void remove_left_over(void *data)
     }
 }
 
-/* Enough free bytes, and free inodes where the file system counts them. */
+/* Enough free bytes for all that the case does, and free inodes where the file system counts them. */
 static void check_room(struct work *work)
 {
     const struct tree *tree = &work->tree;
-    const char *dir = work->settings->common.dir;
+    const struct metadata_settings *settings = work->settings;
+    const char *dir = settings->common.dir;
     const uint64_t objects = tree->objects * tree->ranks;
     const uint64_t inodes = objects + tree->directories * (tree->own ? tree->ranks : 1) + 1;
+    const uint64_t bytes = settings->family == FAMILY_DIRECTORIES ? 0 : objects * settings->bytes;
     struct statvfs space;
     if (statvfs(dir, &space) != 0)
         return;
@@ -264,9 +266,9 @@ static void check_room(struct work *work)
     if (space.f_files > 0 && space.f_favail < inodes)
         snprintf(work->failed, sizeof work->failed, "--dir %s: %llu inodes are free, the case makes %llu", dir,
                  (unsigned long long)space.f_favail, (unsigned long long)inodes);
-    else if (room < objects * work->bytes)
+    else if (room < bytes)
         snprintf(work->failed, sizeof work->failed, "--dir %s: %llu bytes are free, the case writes %llu", dir,
-                 (unsigned long long)room, (unsigned long long)(objects * work->bytes));
+                 (unsigned long long)room, (unsigned long long)bytes);
 }
 
 static void make_tree_directory(struct work *work, const char *path)
