@@ -77,7 +77,7 @@ def test_the_nightly_suite_is_listed_in_five_seconds_and_crosses_every_axis(site
     assert done.returncode == 0
     cases = [line for line in done.stdout.splitlines() if line.startswith("- ")]
     ranks = (1, 2) if len(os.sched_getaffinity(0)) > 1 else (1,)
-    for check in ("ParticlesCheck", "SegmentsCheck"):
+    for check in ("MetadataCheck", "ParticlesCheck", "SegmentsCheck"):
         for file_system in ("disk", "memory"):
             for number in ranks:
                 axes = f"- {check} %nodes=1 %ranks_per_node={number} %file_system={file_system} "
@@ -130,6 +130,38 @@ def test_one_case_runs_with_sizes_of_its_own_and_the_report_keeps_everything(sit
     assert found["write_observed"][0] == pytest.approx(best)
     assert found["write_observed"][4] == "MiB/s"
     assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+
+
+METADATA_MEMORY = "MetadataCheck %nodes=1 %ranks_per_node=1 %file_system=memory %place="
+
+
+def test_operations_are_counted_and_compared(site):
+    key = "metadata/file-stat/memory/1x1/private/posix"
+    write_bands(site, {key: {**BAND, "observed": {**BAND["observed"], "unit": "operations/s", "lower": -1 + 1e-9}}})
+    done, entries = reframe(site, "-r", "-S", "objects=10", *SMALL[-2:], name=METADATA_MEMORY + "private")
+    assert done.returncode == 0, done.stdout
+    entry = one(entries)
+    assert (entry["band_key"], entry["band_status"]) == (
+        key.replace("stat", "create").replace("file", "dir"),
+        "missing, found",
+    )
+    found = values(entry)
+    assert len(found) == 12 * 3
+    assert {value[4] for name, value in found.items() if not name.endswith("to_shared")} == {"operations/s"}
+    assert found["file-stat_observed"][1] == 1e6
+    assert all(m["operations"] > 0 and m["logical_bytes"] == 0 for m in entry["measurements"])
+    assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+
+
+def test_a_call_that_lies_is_invalid_and_has_no_rate(site, faults):
+    preload = ("-S", f"env_vars=LD_PRELOAD:{faults},FAULT_LIE:unlink")
+    done, entries = reframe(site, "-r", "-S", "objects=10", *preload, name=METADATA_MEMORY + "shared")
+    assert done.returncode == 1
+    entry = one(entries)
+    assert (entry["verdict"], entry["fail_phase"]) == ("invalid", "sanity")
+    assert "exit code 3: file-remove: " in entry["fail_reason"]
+    assert "expected 0 names, found 1: renamed-0-2 does not belong there" in entry["fail_reason"]
+    assert_no_rate(entry)
 
 
 def test_a_band_that_is_missed_fails_the_case_and_keeps_its_rate(site):
