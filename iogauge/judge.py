@@ -154,14 +154,15 @@ def is_cached(measurement: Measurement, type_: str) -> bool:
 
 
 def _word(name: str, value: str) -> str:
-    """A value that speaks for itself, or with its option's name: ``mpiio``, ``1d``, ``halo0``."""
+    """A value that speaks for itself, or with its option's name: ``mpiio``, ``1d``, ``halo0``, ``no fsync``."""
     if name == "dimensions":
         return f"{value}d"
+    value = {"yes": name, "no": f"no {name}"}.get(value, value)
     return name + value if value[:1].isdigit() else value
 
 
 def ratio_name(differs: dict[str, str]) -> str:
-    """A name for variables and columns: ``to_mpiio``, ``to_CC``, ``to_1d``, ``to_full``, ``to_halo0``."""
+    """A name for variables and columns: ``to_mpiio``, ``to_CC``, ``to_1d``, ``to_halo0``, ``to_no_collective_metadata``."""
     words = [_word(name, value) for name, value in sorted(differs.items())]
     return "to_" + "_".join("".join(c if c.isalnum() else "_" for c in word) for word in words)
 
@@ -183,7 +184,7 @@ def _row(
     key = series.key(m, expectation.file_system)
     fingerprint = series.fingerprint(m, expectation.volume)
     cached = is_cached(m, expectation.type)
-    status, band = _site_band(key, fingerprint, cached, site_bands)
+    status, band = _site_band(key, fingerprint, m.unit, cached, site_bands)
     ratios = _ratios(m, measurements, expectation.type, portable) if m.role == "main" else ()
     verdict, reason = _verdict(m, status, band, ratios)
     return Row(
@@ -213,13 +214,15 @@ def _limits(band: Band) -> Limits:
     return Limits(reference=band.reference, lowest=band.lowest, highest=band.highest)
 
 
-def _site_band(key: str, fingerprint: str, cached: bool, site_bands: SiteBands) -> tuple[BandStatus, Band | None]:
+def _site_band(
+    key: str, fingerprint: str, unit: Unit, cached: bool, site_bands: SiteBands
+) -> tuple[BandStatus, Band | None]:
     if cached:
         return "cached", None
     bands = site_bands.find(key)
     if bands is None or bands.observed is None:
         return "missing", None
-    if bands.fingerprint not in (None, fingerprint):
+    if bands.fingerprint not in (None, fingerprint) or bands.observed.unit != unit:
         return "other configuration", None
     return "found", bands.observed
 

@@ -44,9 +44,19 @@ def _blocks(pattern: Mapping[str, Any]) -> list[str]:
     return words + ["chunked"] * any(pattern["chunk"])
 
 
+def _metadata(pattern: Mapping[str, Any]) -> list[str]:
+    words = ["file-per-process" if pattern["file_per_process"] else str(pattern["directory"])]
+    if pattern["depth"]:
+        words.append(f"tree{pattern['depth']}x{pattern['branch']}" + "-leaves" * bool(pattern["leaves"]))
+    if pattern["bytes"]:
+        words.append(f"{pattern['bytes']}B")
+    return words + ["collective-metadata"] * bool(pattern["collective_metadata"])
+
+
 #: What a benchmark's pattern is called; one function a benchmark.
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "blocks": _blocks,
+    "metadata": _metadata,
     "particles": _particles,
     "segments": _segments,
 }

@@ -28,8 +28,13 @@ BANDS = {
 
 
 def rate(value: float) -> str:
-    """MiB/s with as many digits as can be read."""
+    """A rate with as many digits as can be read."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def raw_is(row: Row) -> str:
+    """What the raw rate counts."""
+    return "transfers only" if row.unit == "MiB/s" else "the calls alone"
 
 
 def percent(fraction: float | None) -> str:
@@ -88,7 +93,7 @@ def print_night(console: Console, night: Night) -> None:
     for folder in night.removed_folders:
         console.print(f"removed what a killed job had left: {escape(folder)}")
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("file system", "case", "ranks", "observed MiB/s (repeats)", "to MPI-IO / POSIX"):
+    for title in ("file system", "case", "ranks", "observed (repeats)", "to MPI-IO / POSIX"):
         table.add_column(title, no_wrap=title != "case")
     for title in ("cached", "verified", "placement", "band", "verdict"):
         table.add_column(title)
@@ -119,7 +124,7 @@ def _cells(night: Night, case: Case, row: Row) -> tuple[str, ...]:
         case.file_system,
         f"{row.benchmark} {row.operation} {row.label}",
         _ranks(case),
-        f"{rate(row.observed):>6}  ({repeats})",
+        f"{rate(row.observed):>6} {row.unit}  ({repeats})",
         to_raw(row),
         percent(row.cached_fraction),
         "all" if row.verified else "NO",
@@ -145,8 +150,8 @@ def print_evidence(console: Console, night: Night, key: str) -> bool:
     for case, row in found:
         console.print(f"[bold]{row.key}[/]  (configuration {row.fingerprint})")
         console.print(f"  verdict     {_styled(row.verdict, verdict_text(night, row))}  {escape(row.reason)}")
-        console.print(f"  observed    {' '.join(map(rate, row.observed_repeats))} MiB/s, open to close with flush")
-        console.print(f"  raw         {' '.join(map(rate, row.raw_repeats))} MiB/s, transfers only")
+        console.print(f"  observed    {' '.join(map(rate, row.observed_repeats))} {row.unit}, open to close with flush")
+        console.print(f"  raw         {' '.join(map(rate, row.raw_repeats))} {row.unit}, {raw_is(row)}")
         for ratio in row.ratios:
             pairs = " ".join(f"{pair:.2f}" for pair in ratio.pairs)
             console.print(f"  {ratio.label}  {ratio.value:.2f} (pairs {pairs}); band {limits_of(ratio)}: {ratio.place}")

@@ -36,6 +36,23 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build
 
 
+@pytest.fixture(scope="session")
+def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The preloadable defects, built against the HDF5 that the kernels use."""
+    folder = tmp_path_factory.mktemp("faults")
+    (folder / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(faults C)\nset(HDF5_PREFER_PARALLEL ON)\n"
+        "find_package(MPI REQUIRED COMPONENTS C)\nfind_package(HDF5 REQUIRED COMPONENTS C)\n"
+        f'add_library(faults SHARED "{CHECKOUT}/tests/faults/faults.c")\n'
+        "target_include_directories(faults PRIVATE ${HDF5_C_INCLUDE_DIRS})\n"
+        "target_link_libraries(faults MPI::MPI_C ${CMAKE_DL_LIBS})\n"
+    )
+    for command in (["cmake", "-S", folder, "-B", folder, "-DCMAKE_C_COMPILER=mpicc"], ["cmake", "--build", folder]):
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "libfaults.so"
+
+
 def run_mpi(ranks: int, *command: str | Path, launcher: str = "mpirun", **kwargs: Any) -> Any:
     """Run under MPI; returns the completed process with its output as text."""
     environment = {**os.environ, **MPI_ENVIRONMENT, **kwargs.pop("env", {})}

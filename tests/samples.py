@@ -58,6 +58,37 @@ def record(
     return made
 
 
+#: The pattern of a metadata record in a shared directory.
+SHARED_DIRECTORY = {
+    "objects": 1000,
+    "bytes": 0,
+    "directory": "shared",
+    "depth": 0,
+    "branch": 1,
+    "leaves": False,
+    "family": "all",
+    "file_per_process": False,
+    "collective_metadata": False,
+    "alignment_bytes": 0,
+    "fsync": True,
+}
+
+
+def counted_record(operation: str = "file-create", **changes: Any) -> dict[str, Any]:
+    """The metadata kernel's record of 2000 operations in about half a second, three repeats."""
+    made = record(operation) | {
+        "benchmark": "metadata",
+        "interface": "posix",
+        "pattern": {**SHARED_DIRECTORY, **changes},
+    }
+    made |= {"logical_bytes": 0, "operations": 2000, "file_bytes": 0}
+    if not operation.endswith("create"):
+        made["read_shift"] = {"ranks": 1, "other_rank_fraction": 1.0, "other_host_fraction": 0.0}
+    for repeat in made["repeats"]:
+        repeat |= {"verified_bytes": 0, "verified_operations": 2000}
+    return made
+
+
 def baseline(main: dict[str, Any], *, slower: float = 1.0, **differs: str) -> dict[str, Any]:
     """The same job's record of another interface or pattern."""
     cached = main["repeats"][0]["cached_fraction"] or 0.0
@@ -124,6 +155,18 @@ def case(
         judgement=judgement(*records, file_system=file_system, ratio=ratio),
         seconds=2.5,
         stage="/runs/night/stage/case",
+    )
+
+
+def counted_case(*operations: str, file_system: str = "disk", **band: Any) -> Case:
+    """A case of the metadata kernel, with a private directory to compare with; BAND as of :func:`judgement`."""
+    records = []
+    for operation in operations:
+        private = counted_record(operation, directory="private")
+        records += [counted_record(operation), private | {"role": "baseline", "differs": {"directory": "private"}}]
+    made = judgement(*records, file_system=file_system, **band)
+    return case("write", file_system=file_system, name=f"MetadataCheck %file_system={file_system}").model_copy(
+        update={"judgement": made}
     )
 
 

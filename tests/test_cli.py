@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from conftest import CHECKOUT
-from samples import case, invalid_case, make_night
+from samples import case, counted_case, invalid_case, make_night
 
 from iogauge import __version__, cli, nightly
 from iogauge.night import Night
@@ -70,7 +70,13 @@ def test_the_table_has_every_case_its_rate_its_ratios_and_what_is_wrong(home):
     assert result.exit_code == 0
     lines = result.output.splitlines()
     write = next(line for line in lines if line.startswith("disk") and "write" in line)
-    for word in ("particles write CC", "1x2", "103  (100 103 91.4)", "0.92 / 0.84", "2 ranks on 2 cores of 1 host"):
+    for word in (
+        "particles write CC",
+        "1x2",
+        "103 MiB/s  (100 103 91.4)",
+        "0.92 / 0.84",
+        "2 ranks on 2 cores of 1 host",
+    ):
         assert word in write
     assert "all" in write
     assert "no reference (3 of 14 nights)" in write
@@ -97,6 +103,19 @@ def test_the_long_form_gives_the_evidence_of_a_series(home):
     assert "write/memory" not in result.output
     for word in ("100 103 91.4 MiB/s", "raw", "pairs 0.92 0.92 0.92", "band 0.74 to 1.10", "/runs/night/stage/case"):
         assert word in result.output
+
+
+def test_what_is_counted_is_shown_in_operations_a_second(home):
+    keep(home, make_night(counted_case("file-create", "file-stat")))
+    table = iogauge("show").output
+    for operation in ("file-create", "file-stat"):
+        line = next(line for line in table.splitlines() if f"metadata {operation} shared" in line)
+        assert "3226 operations/s  (3125 3226 2857)" in line
+    assert "MiB/s" not in table
+    evidence = iogauge("show", "latest", "metadata/file-stat").output
+    assert "3125 3226 2857 operations/s, open to close with flush" in evidence
+    assert "3846 4000 3448 operations/s, the calls alone" in evidence
+    assert "shared to private  1.00 (pairs 1.00 1.00 1.00)" in evidence
 
 
 def test_the_long_form_of_an_invalid_case_gives_its_reason_and_the_place_of_its_files(home):

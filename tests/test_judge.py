@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
+from samples import counted_record
 from test_measurement import baseline_of
 
 from iogauge.bands import PortableBands, SiteBands
@@ -48,6 +49,20 @@ def test_the_best_observed_rate_is_held_against_the_site_band(record, reference,
     result = judged(record, site=site_bands(reference))
     assert (result.verdict, result.rows[0].band_status) == (verdict, "found")
     assert "103.2 MiB/s, band" in result.reasons[0]
+
+
+def test_a_band_of_another_unit_is_not_for_this_series():
+    """Of a benchmark that moved bytes before it counted: a rate in MiB/s says nothing of operations a second."""
+    m = Measurement.model_validate(counted_record("file-stat"))
+    name = key(m, "scratch")
+    assert name == "metadata/file-stat/scratch/1x2/shared/posix"
+    for unit, status, verdict in (("MiB/s", "other configuration", "no reference"), ("operations/s", "found", "pass")):
+        observed = {"reference": 3200, "lower": -0.1, "upper": 0.1, "unit": unit}
+        bands = {name: {"observed": observed, "from": {"method": "test"}}}
+        site = SiteBands.model_validate({"schema": "iogauge.bands/1", "site": "here", "bands": bands})
+        result = judged(counted_record("file-stat"), site=site)
+        assert (result.rows[0].band_status, result.verdict) == (status, verdict)
+    assert result.reasons == ("file-stat: 3226 operations/s, band 2880 to 3520 operations/s",)
 
 
 @pytest.mark.parametrize(("reference", "verdict"), [(1.0, "pass"), (1.3, "regressed"), (0.8, "improved")])

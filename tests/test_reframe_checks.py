@@ -32,23 +32,6 @@ def site(tmp_path: Path) -> Path:
     return copy
 
 
-@pytest.fixture(scope="session")
-def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The preloadable defects, built against the HDF5 that the kernels use."""
-    folder = tmp_path_factory.mktemp("faults")
-    (folder / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.16)\nproject(faults C)\nset(HDF5_PREFER_PARALLEL ON)\n"
-        "find_package(MPI REQUIRED COMPONENTS C)\nfind_package(HDF5 REQUIRED COMPONENTS C)\n"
-        f'add_library(faults SHARED "{CHECKOUT}/tests/faults/faults.c")\n'
-        "target_include_directories(faults PRIVATE ${HDF5_C_INCLUDE_DIRS})\n"
-        "target_link_libraries(faults MPI::MPI_C ${CMAKE_DL_LIBS})\n"
-    )
-    for command in (["cmake", "-S", folder, "-B", folder, "-DCMAKE_C_COMPILER=mpicc"], ["cmake", "--build", folder]):
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "libfaults.so"
-
-
 def reframe(site: Path, *arguments: str, name: str = "", **environment: str) -> tuple[Any, list[dict[str, Any]]]:
     """Run ReFrame on a copy; returns the process and the report's entries of tests (not of builds)."""
     run = site.parent / "run"
@@ -94,7 +77,7 @@ def test_the_nightly_suite_is_listed_in_five_seconds_and_crosses_every_axis(site
     assert done.returncode == 0
     cases = [line for line in done.stdout.splitlines() if line.startswith("- ")]
     ranks = (1, 2) if len(os.sched_getaffinity(0)) > 1 else (1,)
-    for check in ("ParticlesCheck", "SegmentsCheck"):
+    for check in ("MetadataCheck", "ParticlesCheck", "SegmentsCheck"):
         for file_system in ("disk", "memory"):
             for number in ranks:
                 axes = f"- {check} %nodes=1 %ranks_per_node={number} %file_system={file_system} "
@@ -147,6 +130,38 @@ def test_one_case_runs_with_sizes_of_its_own_and_the_report_keeps_everything(sit
     assert found["write_observed"][0] == pytest.approx(best)
     assert found["write_observed"][4] == "MiB/s"
     assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+
+
+METADATA_MEMORY = "MetadataCheck %nodes=1 %ranks_per_node=1 %file_system=memory %place="
+
+
+def test_operations_are_counted_and_compared(site):
+    key = "metadata/file-stat/memory/1x1/private/posix"
+    write_bands(site, {key: {**BAND, "observed": {**BAND["observed"], "unit": "operations/s", "lower": -1 + 1e-9}}})
+    done, entries = reframe(site, "-r", "-S", "objects=10", *SMALL[-2:], name=METADATA_MEMORY + "private")
+    assert done.returncode == 0, done.stdout
+    entry = one(entries)
+    assert (entry["band_key"], entry["band_status"]) == (
+        key.replace("stat", "create").replace("file", "dir"),
+        "missing, found",
+    )
+    found = values(entry)
+    assert len(found) == 12 * 3
+    assert {value[4] for name, value in found.items() if not name.endswith("to_shared")} == {"operations/s"}
+    assert found["file-stat_observed"][1] == 1e6
+    assert all(m["operations"] > 0 and m["logical_bytes"] == 0 for m in entry["measurements"])
+    assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+
+
+def test_a_call_that_lies_is_invalid_and_has_no_rate(site, faults):
+    preload = ("-S", f"env_vars=LD_PRELOAD:{faults},FAULT_LIE:unlink")
+    done, entries = reframe(site, "-r", "-S", "objects=10", *preload, name=METADATA_MEMORY + "shared")
+    assert done.returncode == 1
+    entry = one(entries)
+    assert (entry["verdict"], entry["fail_phase"]) == ("invalid", "sanity")
+    assert "exit code 3: file-remove: " in entry["fail_reason"]
+    assert "expected 0 names, found 1: renamed-0-2 does not belong there" in entry["fail_reason"]
+    assert_no_rate(entry)
 
 
 def test_a_band_that_is_missed_fails_the_case_and_keeps_its_rate(site):

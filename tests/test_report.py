@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from samples import baseline, case, invalid_case, judgement, make_night, record, site_bands
+from samples import baseline, case, counted_case, invalid_case, judgement, make_night, record, site_bands
 
 from iogauge import report
 from iogauge.machine import Load
@@ -96,7 +96,7 @@ def test_every_series_is_in_the_table_with_its_rate_its_repeats_and_its_verdict(
     for _, row in night.rows:
         assert row.key in page.ids
         assert row.key in page.text
-    for words in ("103 100 103 91.4", "2 ranks on 2 cores of 1 host", "regressed", "not for cached reads", "40%"):
+    for words in ("103 MiB/s 100 103 91.4", "2 ranks on 2 cores of 1 host", "regressed", "not for cached reads", "40%"):
         assert words in page.text
 
 
@@ -164,6 +164,23 @@ def test_rates_are_by_file_system_and_operation_with_the_pattern_as_a_row():
     first = next(svg for _, svg in plots.rates(night))
     assert "particles CC<" in first
     assert "particles II<" in first
+
+
+def test_what_is_counted_is_one_picture_a_file_system_in_operations_a_second():
+    night = make_night(
+        case("write"), counted_case("file-create", "dir-list"), counted_case("file-create", file_system="memory")
+    )
+    pictures = dict(plots.rates(night))
+    assert list(pictures) == ["write on disk", "metadata on disk", "metadata on memory"]
+    text = svgs(pictures["metadata on disk"])[0]
+    words = "".join(text.itertext())
+    assert text.get("aria-label") == "observed metadata rate on disk, operations/s"
+    for word in ("file-create shared posix", "dir-list shared posix", "observed operations/s"):
+        assert word in words
+    assert "MiB/s" not in words
+    assert [title for title, _ in plots.ratios(night) if "private" in title] == ["metadata: to private"]
+    page = Page(report.render(night))
+    assert "3226 operations/s 3125 3226 2857" in page.text
 
 
 def test_ratios_are_by_baseline_with_the_band_and_an_alarm_in_words():

@@ -21,6 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from iogauge.judge import Limits, RatioRow, Row
+from iogauge.measurement import Unit
 from iogauge.night import Case, Night
 
 #: Stand for the page's colours in the SVG, so that they are right in light and in dark.
@@ -62,10 +63,10 @@ class _Points:
 
 
 def rates(night: Night) -> Iterator[tuple[str, str]]:
-    """Observed rates in MiB/s, a picture for each file system and operation: title and SVG."""
-    groups: dict[tuple[str, str], list[_Points]] = defaultdict(list)
+    """Observed rates, a picture for each file system and operation (or benchmark that counts): title and SVG."""
+    groups: dict[tuple[str, str, Unit], list[_Points]] = defaultdict(list)
     for case, row in sorted(night.rows, key=lambda found: (found[0].nodes, found[0].ranks_per_node)):
-        groups[case.file_system, row.operation].append(
+        groups[case.file_system, _subject(row), row.unit].append(
             _Points(
                 row=_name(row),
                 series=f"{_ranks(case)} ranks",
@@ -76,12 +77,12 @@ def rates(night: Night) -> Iterator[tuple[str, str]]:
                 hollow=row.band_status == "cached",
             )
         )
-    for (file_system, operation), points in sorted(groups.items(), key=lambda g: (g[0][0], g[0][1] != "write")):
+    for (file_system, subject, unit), points in sorted(groups.items(), key=lambda g: (g[0][0], *_rank(g[0][1]))):
         legend = ["outlined: best of the repeats"]
         if any(p.hollow for p in points):
             legend.append("hollow: from memory, not from the storage")
-        label = f"observed {operation} rate on {file_system}, MiB/s"
-        yield f"{operation} on {file_system}", _picture(points, label, ["observed MiB/s", "; ".join(legend)])
+        label = f"observed {subject} rate on {file_system}, {unit}"
+        yield f"{subject} on {file_system}", _picture(points, label, [f"observed {unit}", "; ".join(legend)])
 
 
 def ratios(night: Night) -> Iterator[tuple[str, str]]:
@@ -89,7 +90,7 @@ def ratios(night: Night) -> Iterator[tuple[str, str]]:
     groups: dict[tuple[str, str], list[_Points]] = defaultdict(list)
     for case, row in sorted(night.rows, key=lambda found: (found[0].file_system, found[0].ranks_per_node)):
         for ratio in row.ratios:
-            groups[_baseline(ratio), row.operation].append(
+            groups[_baseline(ratio), _subject(row)].append(
                 _Points(
                     row=_name(row),
                     series=f"{case.file_system} {_ranks(case)}",
@@ -100,12 +101,12 @@ def ratios(night: Night) -> Iterator[tuple[str, str]]:
                     hollow=ratio.place in ("cached differently", "too noisy"),
                 )
             )
-    for (baseline, operation), points in sorted(groups.items(), key=lambda g: (_order(g[0][0]), g[0][1] != "write")):
+    for (baseline, subject), points in sorted(groups.items(), key=lambda g: (_order(g[0][0]), *_rank(g[0][1]))):
         legend = "outlined: median of the pairs"
         if any(p.hollow for p in points):
             legend += "; hollow: not judged (noise or cache)"
-        label = f"ratio of the {operation} rate, {baseline}"
-        yield f"{operation}: {baseline}", _picture(points, label, ["ratio of the rates in one job", legend], unity=True)
+        label = f"ratio of the {subject} rate, {baseline}"
+        yield f"{subject}: {baseline}", _picture(points, label, ["ratio of the rates in one job", legend], unity=True)
 
 
 _BASELINES = {
@@ -135,8 +136,19 @@ def _outside(row: Row) -> str:
     return "above" if row.observed > row.limits.highest else ""
 
 
+def _subject(row: Row) -> str:
+    """What a picture is of: bytes are either written or read; a benchmark that counts has many operations."""
+    return row.operation if row.unit == "MiB/s" else row.benchmark
+
+
+def _rank(subject: str) -> tuple[int, str]:
+    """Writes, reads, then the benchmarks that count."""
+    return {"write": 0, "read": 1}.get(subject, 2), subject
+
+
 def _name(row: Row) -> str:
-    return f"{row.benchmark} {row.label}" + ("" if row.interface == "hdf5" else f" {row.interface}")
+    first = row.benchmark if row.unit == "MiB/s" else row.operation
+    return f"{first} {row.label}" + ("" if row.interface == "hdf5" else f" {row.interface}")
 
 
 def _ranks(case: Case) -> str:
@@ -205,7 +217,7 @@ def _log_axis(axes: Axes, values: Sequence[float]) -> None:
     axes.set_xlim(min(values) * span**-0.03 / 1.02, max(values) * span**0.06 * 1.02)
     subs = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7) if span < 4 else (1, 2, 5) if span < 40 else (1, 3) if span < 200 else (1,)
     axes.xaxis.set_major_locator(LogLocator(subs=subs))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.tick_params(axis="x", labelsize=8)
 

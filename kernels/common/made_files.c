@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A signal handler sees only static storage: an array of slots, each NULL or a path, that only ever grows. A slot is
@@ -11,9 +12,15 @@
 static char *volatile *slots;
 static volatile size_t slot_count;
 
+static void (*volatile remove_others)(void *data);
+static void *volatile others;
+
+/* Launchers kill all ranks at once when one of them has died: the others get time to remove what is theirs. */
 static void remove_and_die(int signal_number)
 {
+    const struct timespec pause = {.tv_nsec = 200000000};
     made_files_remove();
+    nanosleep(&pause, NULL);
     signal(signal_number, SIG_DFL);
     raise(signal_number);
 }
@@ -66,8 +73,19 @@ void made_files_forget(const char *path)
     }
 }
 
+void *made_files_also(void (*remove)(void *data), void *data)
+{
+    void *before = others;
+    remove_others = NULL; /* never with data that are not its own */
+    others = data;
+    remove_others = remove;
+    return before;
+}
+
 void made_files_remove(void)
 {
+    if (remove_others != NULL)
+        remove_others(others);
     for (size_t i = 0; i < slot_count; i++)
         if (slots[i] != NULL)
             unlink(slots[i]);

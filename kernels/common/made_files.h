@@ -12,6 +12,10 @@ void made_files_add(const char *path);
 /* PATH was removed or is to be kept. */
 void made_files_forget(const char *path);
 
+/* Besides these files, REMOVE(DATA) removes what else this run has made; it must be safe in a signal handler, and to
+ * call twice. There is one at a time, NULL for none. Returns the DATA of the one before. */
+void *made_files_also(void (*remove)(void *data), void *data);
+
 /* Remove all of them; a file that another rank has removed already is no error. Safe in a signal handler. */
 void made_files_remove(void);
 

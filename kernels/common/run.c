@@ -159,6 +159,24 @@ static void parse(struct session *session, int argc, char **argv)
         stop_all(EXIT_BAD_INPUT, "%s", problem);
 }
 
+/* OPERATION is one that the case has and was asked for. */
+static bool case_does(const struct session *session, const struct a_case *c, int operation)
+{
+    const int only = session->settings->operation;
+    if (session->pattern->operations != NULL)
+        return session->pattern->count(c->settings, c->world.size, operation) > 0;
+    return only == OPERATION_BOTH || (only == OPERATION_READ) == session->operations[operation].of_read;
+}
+
+/* A baseline is there to be compared with: what it does, the case does too. */
+static void check_baseline(const struct session *session, int number, char *problem)
+{
+    for (int o = 0; o < session->operation_count; o++)
+        if (case_does(session, &session->cases[number], o) && !case_does(session, &session->cases[0], o))
+            snprintf(problem, PROBLEM_BYTES, "--baseline %s: does %s, which the case does not",
+                     session->cases[number].differs, session->operations[o].name);
+}
+
 /* Case NUMBER of the sweep with its baselines. */
 static void make_cases(struct session *session, int number)
 {
@@ -169,11 +187,14 @@ static void make_cases(struct session *session, int number)
     session->cases = calloc((size_t)session->case_count, sizeof *session->cases);
     if (session->cases == NULL)
         stop_rank("out of memory");
-    for (int i = 0; i < session->case_count; i++)
+    for (int i = 0; i < session->case_count; i++) {
         if (case_make(&session->cases[i], session->pattern, &session->world, common, session->swept,
-                      i == 0 ? NULL : common->baselines.items[i - 1], problem, sizeof problem) != 0)
+                      i == 0 ? NULL : common->baselines.items[i - 1], problem, sizeof problem) == 0)
+            check_baseline(session, i, problem);
+        if (problem[0] != '\0')
             stop_all(EXIT_BAD_INPUT, "%s%s%s", session->swept != NULL ? session->swept : "",
                      session->swept != NULL ? ": " : "", problem);
+    }
 }
 
 static void free_cases(struct session *session)
@@ -202,13 +223,20 @@ static bool takes_part(const struct a_case *c)
     return c->world.comm != MPI_COMM_NULL;
 }
 
+static int records_of_cases(const struct session *session)
+{
+    int records = 0;
+    for (int i = 0; i < session->case_count; i++)
+        for (int o = 0; o < session->operation_count; o++)
+            records += case_does(session, &session->cases[i], o);
+    return records;
+}
+
 /* The files that hold RANK's data. */
 static void each_file(const struct session *session, const struct run *run, int rank,
                       void (*act)(const char *path, void *data), void *data)
 {
     char path[PATH_BYTES];
-    if (session->pattern->operations != NULL)
-        return;
     for (int f = 0; f < session->pattern->files(run->settings); f++)
         store_each_file(run_path(run, f, rank, path, sizeof path), &run->store, act, data);
 }
@@ -302,13 +330,9 @@ static void plan(struct session *session)
     for (int i = 0; i < session->sweep.count; i++) {
         make_cases(session, i);
         check_folder(session);
+        session->sweep.records[i] = records_of_cases(session);
         free_cases(session);
     }
-}
-
-static int operations_in_record(const struct session *session)
-{
-    return session->settings->operation == OPERATION_BOTH ? session->operation_count : 1;
 }
 
 /* Open the records' file now: a measurement whose record cannot be written must not begin. The records of a sweep stay
@@ -325,8 +349,7 @@ static void open_json(struct session *session)
                      "--json %s: %s is there, from a run that was cut off; --resume yes goes on with it", common->json,
                      session->json_part);
         else if (common->resume)
-            sweep_resume(&session->sweep, session->json_part,
-                         operations_in_record(session) * (1 + common->baselines.count), problem, sizeof problem);
+            sweep_resume(&session->sweep, session->json_part, problem, sizeof problem);
         if (problem[0] == '\0')
             session->json = fopen(session->json_part, common->resume ? "a" : "w");
         if (problem[0] == '\0' && session->json == NULL)
@@ -548,6 +571,8 @@ static void perform_operations(struct session *session, int number, struct repea
 {
     struct stopwatch watch = {.comm = session->cases[number].world.comm};
     for (int i = 0; i < session->operation_count; i++) {
+        if (!case_does(session, &session->cases[number], i))
+            continue;
         struct run run = run_of(session, number, &watch);
         session->pattern->perform(&run, i);
         stop_if_data_differ(&run);
@@ -627,10 +652,9 @@ static struct record record_of(const struct session *session, int number, int op
 
 static void each_record(const struct session *session, void (*put)(const struct record *record, FILE *file), FILE *file)
 {
-    const int only = session->settings->operation;
     for (int i = 0; i < session->case_count; i++)
         for (int o = 0; o < session->operation_count; o++) {
-            if ((only == OPERATION_WRITE && o == 1) || (only == OPERATION_READ && o == 0))
+            if (!case_does(session, &session->cases[i], o))
                 continue;
             const struct record record = record_of(session, i, o);
             put(&record, file);

@@ -96,7 +96,8 @@ struct pattern {
     void (*write)(struct run *run);
     void (*read)(struct run *run);
     /* Others have operations of their own instead (ends with a NULL name). Each is performed once a repeat, times
-     * itself with the run's stopwatch, and books what it verified; COUNT is what all ranks together do in it. */
+     * itself with the run's stopwatch, and books what it verified; COUNT is what all ranks together do in it;
+     * one that counts 0 is none of the case's. */
     const struct operation *operations;
     uint64_t (*count)(const void *settings, int ranks, int operation);
     void (*perform)(struct run *run, int operation);

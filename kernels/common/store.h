@@ -154,6 +154,9 @@ void store_flush(struct store *store);
 
 void store_close(struct store *store);
 
+/* HDF5's identifier of the file, for a pattern that makes objects of its own in it. */
+int64_t store_hdf5_file(const struct store *store);
+
 static inline uint64_t selection_rows(const struct selection *selection)
 {
     return selection->count * selection->block;

@@ -176,6 +176,12 @@ static void hdf5_open(struct store *store, bool create)
     make_types(state, path);
 }
 
+int64_t store_hdf5_file(const struct store *store)
+{
+    const struct hdf5_state *state = store->own;
+    return state->file;
+}
+
 static hid_t file_type(const struct hdf5_state *state, const struct dataset *dataset)
 {
     switch (dataset->element) {

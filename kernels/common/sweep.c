@@ -74,7 +74,8 @@ int sweep_expand(const struct text_list *sweeps, const char *cases, struct sweep
         return snprintf(problem, bytes, "--cases %s: there is no --sweep to choose from", cases), -1;
     sweep->names = calloc(combinations, sizeof *sweep->names);
     sweep->done = calloc(combinations, sizeof *sweep->done);
-    if (sweep->names == NULL || sweep->done == NULL)
+    sweep->records = calloc(combinations, sizeof *sweep->records);
+    if (sweep->names == NULL || sweep->done == NULL || sweep->records == NULL)
         return snprintf(problem, bytes, "out of memory for %llu cases", (unsigned long long)combinations), -1;
     for (uint64_t i = 0; i < combinations && sweeps->count > 0; i++) {
         name_case(sweeps, i, name, sizeof name);
@@ -164,7 +165,7 @@ static int write_finished(const struct sweep *sweep, const struct earlier *earli
     return fclose(file) != 0 || failed || rename(name, path) != 0 ? -1 : 0;
 }
 
-int sweep_resume(struct sweep *sweep, const char *path, int per_case, char *problem, size_t bytes)
+int sweep_resume(struct sweep *sweep, const char *path, char *problem, size_t bytes)
 {
     struct earlier earlier = {.openings = calloc((size_t)sweep->count, sizeof *earlier.openings),
                               .records = calloc((size_t)sweep->count, sizeof *earlier.records),
@@ -186,7 +187,7 @@ int sweep_resume(struct sweep *sweep, const char *path, int per_case, char *prob
                                   "other ranks or other kernels",
                                   path, number);
         else
-            sweep->done[found] = ++earlier.records[found] == per_case;
+            sweep->done[found] = ++earlier.records[found] == sweep->records[found];
         number++;
     }
     if (result == 0 && write_finished(sweep, &earlier, path) != 0)
@@ -201,4 +202,5 @@ void sweep_free(struct sweep *sweep)
         free(sweep->names[i]);
     free(sweep->names);
     free(sweep->done);
+    free(sweep->records);
 }

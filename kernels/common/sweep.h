@@ -11,6 +11,7 @@
 struct sweep {
     int count;    /* at least 1 */
     char **names; /* "rank=2,layout=chunked"; a single NULL where nothing is swept */
+    int *records; /* of each case; the caller's to fill in */
     bool *done;   /* measured by an earlier run */
     char run[17]; /* what the records of one sweep share: a hash of all options, the ranks and the kernels */
 };
@@ -24,10 +25,10 @@ int sweep_expand(const struct text_list *sweeps, const char *cases, struct sweep
 /* TEXT: every option with its value, and whatever else must be the same for records to belong together. */
 void sweep_identify(struct sweep *sweep, const char *text);
 
-/* Read PATH, the records of a run that was cut off: cases with all PER_CASE records are marked done, and lines of
+/* Read PATH, the records of a run that was cut off: cases with all of their records are marked done, and lines of
  * unfinished cases are dropped from the file. Returns 0, or -1 with PROBLEM filled: a line that is no record of this
  * sweep. */
-int sweep_resume(struct sweep *sweep, const char *path, int per_case, char *problem, size_t problem_bytes);
+int sweep_resume(struct sweep *sweep, const char *path, char *problem, size_t problem_bytes);
 
 void sweep_free(struct sweep *sweep);
 

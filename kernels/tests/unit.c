@@ -4,6 +4,7 @@
 #include "common/options.h"
 #include "common/page_cache.h"
 #include "common/world.h"
+#include "metadata_tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,6 +233,90 @@ static void a_box_is_copied_between_frames(void)
     EXPECT(copied == 12);
 }
 
+static void objects_fill_the_tree_evenly_and_once(void)
+{
+    struct tree tree = {.top = "/t", .ranks = 2, .branch = 3, .objects = 50};
+    uint64_t first_leaf = 0;
+    EXPECT(tree_count(2, 3, 1000, &tree.directories, &first_leaf) == 0);
+    EXPECT(tree.directories == 13 && first_leaf == 4);
+    EXPECT(tree_count(2, 3, 12, &tree.directories, &first_leaf) == -1);
+    EXPECT(tree_count(64, 1000000, UINT64_MAX, &tree.directories, &first_leaf) == -1);
+    for (int leaves = 0; leaves < 2; leaves++) {
+        uint64_t next = 0;
+        tree_count(2, 3, 1000, &tree.directories, &first_leaf);
+        tree.first_used = leaves ? first_leaf : 0;
+        const uint64_t used = tree.directories - tree.first_used;
+        for (uint64_t k = 0; k < tree.directories; k++) {
+            char directory[TREE_PATH_BYTES];
+            char object[TREE_PATH_BYTES];
+            uint64_t first = 0;
+            uint64_t count = 0;
+            tree_objects_in(&tree, k, &first, &count);
+            tree_directory_path(&tree, 1, k, directory);
+            EXPECT(k < tree.first_used ? count == 0 : first == next && count - tree.objects / used <= 1);
+            for (uint64_t i = first; i < first + count; i++) {
+                tree_object_path(&tree, 1, i, false, object);
+                EXPECT(strncmp(object, directory, strlen(directory)) == 0);
+                EXPECT(strncmp(object + strlen(directory), "/item-1-", 8) == 0);
+            }
+            next += count;
+        }
+        EXPECT(next == tree.objects);
+    }
+}
+
+static void paths_say_tree_rank_and_object(void)
+{
+    struct tree tree = {.top = "/t", .own = true, .ranks = 4, .branch = 2, .directories = 7, .objects = 7};
+    char path[TREE_PATH_BYTES];
+    tree_object_path(&tree, 3, 6, false, path);
+    EXPECT(strcmp(path, "/t/rank-3/tree-2/tree-6/item-3-6") == 0);
+    tree_object_path(&tree, 0, 0, true, path);
+    EXPECT(strcmp(path, "/t/rank-0/renamed-0-0") == 0);
+    EXPECT(strlen("/t/rank-3/tree-2/tree-6/item-3-6") < tree_longest_path(&tree, 2));
+}
+
+/* What names_check says of a listing of directory 0 of a tree shared by two ranks with two objects each. */
+static bool listing_is_right(int count, const char **found, char *problem)
+{
+    const struct tree tree = {.top = "/t", .ranks = 2, .branch = 1, .directories = 2, .objects = 4};
+    struct names names = {0};
+    EXPECT(names_expect_directory(&names, &tree, 0, 0, LEFT_MADE) == 0);
+    EXPECT(names.expected == 5);
+    for (int i = 0; i < count; i++)
+        names_add(&names, found[i]);
+    const int result = names_check(&names, problem, 256);
+    free(names.text);
+    return result == 0;
+}
+
+static void a_listing_needs_every_name_once_and_no_other(void)
+{
+    char problem[256] = "";
+    EXPECT(listing_is_right(5, (const char *[]){"item-1-1", "item-0-0", "tree-1", "item-0-1", "item-1-0"}, problem));
+    EXPECT(!listing_is_right(4, (const char *[]){"item-1-1", "item-0-0", "tree-1", "item-1-0"}, problem));
+    EXPECT(strcmp(problem, "expected 5 names, found 4: item-0-1 is missing") == 0);
+    EXPECT(!listing_is_right(5, (const char *[]){"item-1-1", "item-0-0", "tree-1", "item-1-1", "item-1-0"}, problem));
+    EXPECT(strcmp(problem, "expected 5 names, found 5: item-1-1 is there twice") == 0);
+    const char *wrong[] = {"item-2-0",
+                           "item-0-2",
+                           "item-00-1",
+                           "item-0-1x",
+                           "item-0-",
+                           "item",
+                           "tree-2",
+                           "renamed-0-1",
+                           "item-0-1-a-name-that-is-longer-than-any-of-ours",
+                           "item-18446744073709551616-1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        EXPECT(!listing_is_right(5, (const char *[]){"item-1-1", "item-0-0", "tree-1", wrong[i], "item-1-0"}, problem));
+        EXPECT(strstr(problem, "does not belong there") != NULL);
+    }
+    const char *many[] = {"item-1-1", "item-0-0", "tree-1", "item-0-1", "item-1-0", "more-1", "more-2", "more-3"};
+    EXPECT(!listing_is_right(8, many, problem));
+    EXPECT(strcmp(problem, "expected 5 names, found 8: more-1 does not belong there") == 0);
+}
+
 int main(void)
 {
     boxes_have_their_overlap_in_common();
@@ -245,5 +330,8 @@ int main(void)
     overrides_change_only_what_they_name();
     readers_are_on_another_host();
     cached_pages_are_counted();
+    objects_fill_the_tree_evenly_and_once();
+    paths_say_tree_rank_and_object();
+    a_listing_needs_every_name_once_and_no_other();
     return failures == 0 ? 0 : 1;
 }

@@ -20,7 +20,7 @@ from .file_system import CASE_FOLDER, OwnFolder
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 #: What the build makes.
-KERNELS = ("blocks", "particles", "segments")
+KERNELS = ("blocks", "metadata", "particles", "segments", "tiles")
 
 
 class KernelBuild(rfm.CompileOnlyRegressionTest):

@@ -2,13 +2,21 @@
  *   FAULT_SLOW_HDF5=0.7   H5Dwrite and H5Dread take 1/0.7 of their time
  *   FAULT_KEEP_CACHE=1    posix_fadvise is answered but not done, so that nothing leaves the page cache
  *   FAULT_FLIP_BYTE=1     one bit of the first large pwrite is changed on its way
+ *   FAULT_LIE=mkdir       the third such call on one of the metadata kernel's objects is answered but not done; so with
+ *                         open, write, stat, rename, rmdir, unlink, readdir (a name left out), H5Gcreate2, H5Dcreate2,
+ *                         H5Acreate2 (another name) and H5Awrite. readdir-twice and write-flip: a name comes twice, a bit
+ *                         is changed
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <hdf5.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -86,4 +94,125 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 ssize_t pwrite64(int fd, const void *data, size_t bytes, off_t offset)
 {
     return write_flipped("pwrite64", fd, data, bytes, offset);
+}
+
+/* This is the call that lies. */
+static int lies(const char *call, const char *path)
+{
+    static int calls;
+    const char *chosen = getenv("FAULT_LIE");
+    return chosen != NULL && strcmp(chosen, call) == 0 &&
+           (strstr(path, "item-") != NULL || strstr(path, "renamed-") != NULL || strstr(path, "attribute-") != NULL) &&
+           ++calls == 3;
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    int (*real)(const char *, mode_t) = dlsym(RTLD_NEXT, "mkdir");
+    return lies("mkdir", path) ? 0 : real(path, mode);
+}
+
+int rmdir(const char *path)
+{
+    int (*real)(const char *) = dlsym(RTLD_NEXT, "rmdir");
+    return lies("rmdir", path) ? 0 : real(path);
+}
+
+int unlink(const char *path)
+{
+    int (*real)(const char *) = dlsym(RTLD_NEXT, "unlink");
+    return lies("unlink", path) ? 0 : real(path);
+}
+
+int rename(const char *from, const char *to)
+{
+    int (*real)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
+    return lies("rename", from) ? 0 : real(from, to);
+}
+
+int open64(const char *path, int flags, ...)
+{
+    int (*real)(const char *, int, ...) = dlsym(RTLD_NEXT, "open64");
+    va_list arguments;
+    va_start(arguments, flags);
+    const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    return (flags & O_CREAT) != 0 && lies("open", path) ? real("/dev/null", O_WRONLY) : real(path, flags, mode);
+}
+
+int stat64(const char *path, struct stat64 *status)
+{
+    int (*real)(const char *, struct stat64 *) = dlsym(RTLD_NEXT, "stat64");
+    return lies("stat", path) ? 0 : real(path, status);
+}
+
+struct dirent64 *readdir64(DIR *listing)
+{
+    static __thread struct dirent64 *again;
+    struct dirent64 *(*real)(DIR *) = dlsym(RTLD_NEXT, "readdir64");
+    struct dirent64 *entry = again != NULL ? again : real(listing);
+    again = NULL;
+    if (entry != NULL && lies("readdir", entry->d_name))
+        entry = real(listing);
+    if (entry != NULL && lies("readdir-twice", entry->d_name))
+        again = entry;
+    return entry;
+}
+
+ssize_t write(int fd, const void *data, size_t bytes)
+{
+    char link[64];
+    char path[4096] = "";
+    ssize_t (*real)(int, const void *, size_t) = dlsym(RTLD_NEXT, "write");
+    if (getenv("FAULT_LIE") != NULL) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        if (readlink(link, path, sizeof path - 1) > 0 && lies("write", path))
+            return (ssize_t)bytes;
+        if (lies("write-flip", path)) {
+            char *copy = malloc(bytes);
+            memcpy(copy, data, bytes);
+            copy[bytes / 2] ^= 1;
+            const ssize_t written = real(fd, copy, bytes);
+            free(copy);
+            return written;
+        }
+    }
+    return real(fd, data, bytes);
+}
+
+/* NAME with its end changed, where this is the call that lies. */
+static const char *other_name(const char *call, const char *name, char *buffer, size_t bytes)
+{
+    if (!lies(call, name))
+        return name;
+    snprintf(buffer, bytes, "%s-other", name);
+    return buffer;
+}
+
+hid_t H5Gcreate2(hid_t file, const char *name, hid_t links, hid_t creation, hid_t access)
+{
+    char buffer[4096];
+    hid_t (*real)(hid_t, const char *, hid_t, hid_t, hid_t) = dlsym(RTLD_NEXT, "H5Gcreate2");
+    return real(file, other_name("H5Gcreate2", name, buffer, sizeof buffer), links, creation, access);
+}
+
+hid_t H5Dcreate2(hid_t file, const char *name, hid_t type, hid_t space, hid_t links, hid_t creation, hid_t access)
+{
+    char buffer[4096];
+    hid_t (*real)(hid_t, const char *, hid_t, hid_t, hid_t, hid_t, hid_t) = dlsym(RTLD_NEXT, "H5Dcreate2");
+    return real(file, other_name("H5Dcreate2", name, buffer, sizeof buffer), type, space, links, creation, access);
+}
+
+hid_t H5Acreate2(hid_t object, const char *name, hid_t type, hid_t space, hid_t creation, hid_t access)
+{
+    char buffer[4096];
+    hid_t (*real)(hid_t, const char *, hid_t, hid_t, hid_t, hid_t) = dlsym(RTLD_NEXT, "H5Acreate2");
+    return real(object, other_name("H5Acreate2", name, buffer, sizeof buffer), type, space, creation, access);
+}
+
+herr_t H5Awrite(hid_t attribute, hid_t type, const void *data)
+{
+    herr_t (*real)(hid_t, hid_t, const void *) = dlsym(RTLD_NEXT, "H5Awrite");
+    const uint64_t zero = 0;
+    return real(attribute, type, lies("H5Awrite", "attribute-") ? &zero : data);
 }
