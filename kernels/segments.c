@@ -101,7 +101,7 @@ static void describe(const void *settings, struct json *json)
     json_whole(json, "chunk_bytes", chunk_bytes);
     if (s->chunk.count > 1)
         describe_dims(json, "chunk_dims", &s->chunk);
-    if (s->grow)
+    if (s->grow && s->common.interface == INTERFACE_HDF5)
         json_truth(json, "grow", true);
 }
 
