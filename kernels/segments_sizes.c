@@ -172,6 +172,21 @@ static int check_size(const struct segments_settings *s, const struct dims *exte
     return 0;
 }
 
+/* MPI counts in ints: the bytes of a transfer, and of a dimension where a file view describes the box. */
+static int check_counts(const struct segments_settings *s, const struct dims *extent, char *problem, size_t bytes)
+{
+    uint64_t most = walk_transfer_bytes(&s->walk);
+    for (int i = 0; i < extent->count && s->common.collective; i++)
+        most = extent->n[i] > most ? extent->n[i] : most;
+    if (most > INT32_MAX)
+        return snprintf(problem, bytes,
+                        "--interface mpiio: %llu bytes in a transfer, or of a dimension moved collectively, are more "
+                        "than MPI's count holds",
+                        (unsigned long long)most),
+               -1;
+    return 0;
+}
+
 static int check_chunk(const struct segments_settings *s, const struct dims *extent, char *problem, size_t bytes)
 {
     char chunk[96];
@@ -214,11 +229,9 @@ int segments_check(void *settings, int ranks, char *problem, size_t bytes)
             walk_of_segments(sharing, s->segments, s->block_bytes, s->transfer_bytes, s->layout == LAYOUT_INTERLEAVED);
     else if (check_boxes(s, sharing, &extent, problem, bytes) != 0)
         return -1;
-    if (s->common.interface == INTERFACE_MPIIO && s->walk.element == ELEMENT_BYTE &&
-        walk_transfer_bytes(&s->walk) > INT32_MAX)
-        return snprintf(problem, bytes, "--interface mpiio: a transfer of %llu bytes is more than MPI's count holds",
-                        (unsigned long long)walk_transfer_bytes(&s->walk)),
-               -1;
+    if (s->walk.element == ELEMENT_BYTE && s->common.interface == INTERFACE_MPIIO &&
+        check_counts(s, &extent, problem, bytes) != 0)
+        return -1;
     if (check_chunk(s, &extent, problem, bytes) != 0)
         return -1;
     return check_grow(s, sharing, problem, bytes);

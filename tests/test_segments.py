@@ -213,6 +213,10 @@ BAD = [
     (("--driver", "sec3"), "--driver sec3: allowed: default|mpio|sec2"),
     (("--sweep", "transfer=128K|3"), "transfer=3: --transfer 3: out of range"),
     (("--interface", "mpiio", "--dims", "4G", "--transfer-dims", "4G"), "more than MPI's count holds"),
+    (
+        ("--interface", "mpiio", "--collective", "yes", "--dims", "4G", "--transfer-dims", "1M"),
+        "4294967296 bytes in a transfer, or of a dimension moved collectively, are more than MPI's count holds",
+    ),
 ]
 
 
