@@ -29,9 +29,18 @@ def _particles(pattern: Mapping[str, Any]) -> list[str]:
 
 def _segments(pattern: Mapping[str, Any]) -> list[str]:
     words = ["file-per-process"] if pattern["file_per_process"] else ["shared", str(pattern["layout"])]
+    if "dims" in pattern:
+        words.append(f"{len(pattern['dims'])}d")
+        # Said where the array is not walked as it lies in the file.
+        if pattern["order"] != sorted(pattern["order"], reverse=True):
+            words.append("order" + "x".join(map(str, pattern["order"])))
+    elif pattern.get("geometry") == "2d":
+        words.append("square")
+    elif pattern.get("transfer_bytes", 0) > pattern.get("block_bytes", 0):
+        words.append("strided")
     if pattern["datasets"] != 1 or pattern["files"] != 1:
         words.append(f"{pattern['datasets']}ds{pattern['files']}f")
-    return words + ["chunked"] * bool(pattern["chunk_bytes"])
+    return words + ["chunked"] * bool(pattern["chunk_bytes"]) + ["growing"] * bool(pattern.get("grow"))
 
 
 _WRITERS = {"all": "shared", "process": "file-per-process", "node": "file-per-node", "one": "one-writer"}

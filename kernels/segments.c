@@ -1,84 +1,13 @@
-/* segments: IOR's and h5perf's pattern. A dataset is a row of segments; in each segment every rank has a block, which
- * it moves in transfers. Blocks lie one after the other, or transfer by transfer in turn (interleaved). */
+/* segments: IOR's, h5perf's and h5perf_serial's patterns. A dataset is a row of segments; in each segment every rank
+ * has a block, which it moves in transfers, several or a part of one at a time. Or it is an array of up to four
+ * dimensions, which the ranks share along the slowest one or in turn, and move in boxes, dimension after dimension in
+ * any order. */
 #include "common/failure.h"
 #include "common/run.h"
+#include "segments_sizes.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { LAYOUT_CONTIGUOUS, LAYOUT_INTERLEAVED, WORD = 8 };
-
-/* Transfers are prepared, moved and checked in batches of about this many bytes: small enough to stay in a core's
- * cache, so that what is measured moves from the same place as in a program that uses one buffer again and again. */
-static const uint64_t batch_bytes = 1 << 20;
-
-struct segments_settings {
-    struct common_settings common;
-    uint64_t segments;
-    uint64_t block_bytes;
-    uint64_t transfer_bytes;
-    int layout;
-    uint64_t datasets;
-    uint64_t files;
-    uint64_t chunk_bytes;
-};
-
-#define FIELD(member) offsetof(struct segments_settings, member)
-
-static const struct option segments_options[] = {
-    {"segments", OPTION_COUNT, FIELD(segments), 1, OPTION_MAX, NULL, "blocks a rank has in a dataset"},
-    {"block", OPTION_BYTES, FIELD(block_bytes), 8, OPTION_MAX, NULL, "bytes of a rank's block"},
-    {"transfer", OPTION_BYTES, FIELD(transfer_bytes), 8, OPTION_MAX, NULL,
-     "bytes moved by one call; divides the block"},
-    {"layout", OPTION_CHOICE, FIELD(layout), 0, 0, "contiguous|interleaved", "ranks one after the other, or in turn"},
-    {"datasets", OPTION_COUNT, FIELD(datasets), 1, 100000, NULL, "datasets in a file"},
-    {"files", OPTION_COUNT, FIELD(files), 1, 100000, NULL, "files, one after the other"},
-    {"chunk", OPTION_BYTES, FIELD(chunk_bytes), 0, 4294967288.0, NULL, "HDF5: bytes of a chunk; 0: contiguous"},
-    {0}};
-
-static void defaults(void *settings)
-{
-    struct segments_settings *s = settings;
-    s->segments = 1;
-    s->block_bytes = 64 << 20;
-    s->transfer_bytes = 1 << 20;
-    s->datasets = s->files = 1;
-}
-
-/* Ranks that share a file. */
-static uint64_t sharers(const struct segments_settings *s, int ranks)
-{
-    return s->common.file_per_process ? 1 : (uint64_t)ranks;
-}
-
-static uint64_t dataset_bytes(const struct segments_settings *s, int ranks)
-{
-    return s->segments * s->block_bytes * sharers(s, ranks);
-}
-
-static int check(void *settings, int ranks, char *problem, size_t bytes)
-{
-    const struct segments_settings *s = settings;
-    const unsigned long long block = s->block_bytes;
-    const unsigned long long transfer = s->transfer_bytes;
-    uint64_t product = 0;
-    if (transfer % WORD != 0)
-        return snprintf(problem, bytes, "--transfer %llu: not a multiple of 8", transfer), -1;
-    if (block % transfer != 0)
-        return snprintf(problem, bytes, "--transfer %llu: does not divide --block %llu", transfer, block), -1;
-    if (checked_product(s->segments, block, &product) || checked_product(product, (uint64_t)ranks, &product) ||
-        checked_product(product, s->datasets, &product) || checked_product(product, s->files, &product))
-        return snprintf(
-                   problem, bytes,
-                   "--segments %llu times --block %llu times %d ranks, %llu datasets, %llu files: more bytes than a "
-                   "file offset holds",
-                   (unsigned long long)s->segments, block, ranks, (unsigned long long)s->datasets,
-                   (unsigned long long)s->files),
-               -1;
-    if (s->chunk_bytes % WORD != 0)
-        return snprintf(problem, bytes, "--chunk %llu: not a multiple of 8", (unsigned long long)s->chunk_bytes), -1;
-    return 0;
-}
 
 static int files(const void *settings)
 {
@@ -88,29 +17,37 @@ static int files(const void *settings)
 static void layout(const void *settings, int ranks, struct layout *layout)
 {
     const struct segments_settings *s = settings;
+    const struct walk *walk = &s->walk;
     const uint64_t alignment = s->common.alignment_bytes > 0 ? s->common.alignment_bytes : 1;
+    (void)ranks;
     layout->count = (int)s->datasets;
     layout->datasets = calloc(s->datasets, sizeof *layout->datasets);
     if (layout->datasets == NULL)
         stop_rank("out of memory for %d datasets", layout->count);
     for (int d = 0; d < layout->count; d++) {
         struct dataset *dataset = &layout->datasets[d];
-        *dataset = (struct dataset){.element = ELEMENT_WORD64,
-                                    .dimensions = 1,
-                                    .extent = {dataset_bytes(s, ranks) / WORD},
-                                    .row_bytes = WORD,
-                                    .base_bytes = (layout->bytes + alignment - 1) / alignment * alignment,
-                                    .chunk = {s->chunk_bytes / WORD}};
+        *dataset = (struct dataset){.element = walk->element,
+                                    .dimensions = walk->dimensions,
+                                    .row_bytes = walk_dataset_bytes(walk) / walk->extent[0],
+                                    .base_bytes = (layout->bytes + alignment - 1) / alignment * alignment};
+        for (int i = 0; i < walk->dimensions; i++) {
+            dataset->extent[i] = walk->extent[i];
+            dataset->chunk[i] = s->chunk.n[i] / element_bytes(walk->element);
+        }
+        if (s->grow)
+            memcpy(dataset->first_extent, walk->transfer, sizeof dataset->first_extent);
         snprintf(dataset->name, sizeof dataset->name, "dataset_%d", d);
-        layout->bytes = dataset->base_bytes + dataset_bytes(s, ranks);
+        layout->bytes = dataset->base_bytes + walk_dataset_bytes(walk);
     }
 }
 
 static void rows(const void *settings, int ranks, int rank, uint64_t *first, uint64_t *count)
 {
     const struct segments_settings *s = settings;
-    const bool own_range = s->segments == 1 && s->layout == LAYOUT_CONTIGUOUS && !s->common.file_per_process;
-    *count = own_range ? s->block_bytes / WORD : dataset_bytes(s, ranks) / WORD;
+    const struct walk *walk = &s->walk;
+    const bool whole_blocks = walk->element == ELEMENT_BYTE || s->segments == 1;
+    const bool own_range = whole_blocks && s->layout == LAYOUT_CONTIGUOUS && !s->common.file_per_process;
+    *count = own_range ? walk->extent[0] / (uint64_t)ranks : walk->extent[0];
     *first = own_range ? (uint64_t)rank * *count : 0;
 }
 
@@ -118,12 +55,12 @@ static uint64_t logical_bytes(const void *settings, int ranks, bool of_read)
 {
     const struct segments_settings *s = settings;
     (void)of_read;
-    return s->files * s->datasets * s->segments * s->block_bytes * (uint64_t)ranks;
+    return s->files * s->datasets * walk_dataset_bytes(&s->walk) * ((uint64_t)ranks / segments_sharers(s, ranks));
 }
 
 static uint64_t access_bytes(const void *settings)
 {
-    return ((const struct segments_settings *)settings)->transfer_bytes;
+    return walk_transfer_bytes(&((const struct segments_settings *)settings)->walk);
 }
 
 static bool needs_scratch(const void *settings)
@@ -132,48 +69,64 @@ static bool needs_scratch(const void *settings)
     return false;
 }
 
+static void describe_dims(struct json *json, const char *name, const struct dims *dims)
+{
+    json_open(json, name, '[');
+    for (int i = 0; i < dims->count; i++)
+        json_whole(json, NULL, dims->n[i]);
+    json_close(json, ']');
+}
+
 static void describe(const void *settings, struct json *json)
 {
     const struct segments_settings *s = settings;
     char word[32];
-    json_whole(json, "segments", s->segments);
-    json_whole(json, "block_bytes", s->block_bytes);
-    json_whole(json, "transfer_bytes", s->transfer_bytes);
+    uint64_t chunk_bytes = s->chunk.count > 0;
+    for (int i = 0; i < s->chunk.count; i++)
+        chunk_bytes *= s->chunk.n[i];
+    if (s->dims.count > 0) {
+        describe_dims(json, "dims", &s->dims);
+        describe_dims(json, "transfer_dims", &s->transfer_dims);
+        describe_dims(json, "order", &s->order);
+    } else {
+        json_whole(json, "segments", s->segments);
+        json_whole(json, "block_bytes", s->block_bytes);
+        json_whole(json, "transfer_bytes", s->transfer_bytes);
+    }
+    if (s->geometry == GEOMETRY_2D)
+        json_text(json, "geometry", "2d");
     json_text(json, "layout", option_choice("contiguous|interleaved", s->layout, word, sizeof word));
     json_whole(json, "datasets", s->datasets);
     json_whole(json, "files", s->files);
-    json_whole(json, "chunk_bytes", s->chunk_bytes);
+    json_whole(json, "chunk_bytes", chunk_bytes);
+    if (s->chunk.count > 1)
+        describe_dims(json, "chunk_dims", &s->chunk);
+    if (s->grow && s->common.interface == INTERFACE_HDF5)
+        json_truth(json, "grow", true);
 }
 
-/* First row of transfer number T of RANK in a dataset. */
-static uint64_t row_of(const struct segments_settings *s, uint64_t sharers_of_file, uint64_t rank, uint64_t t)
-{
-    const uint64_t per_block = s->block_bytes / s->transfer_bytes;
-    const uint64_t segment = t / per_block * s->block_bytes * sharers_of_file;
-    const uint64_t inside = s->layout == LAYOUT_CONTIGUOUS
-                                ? rank * s->block_bytes + t % per_block * s->transfer_bytes
-                                : (t % per_block * sharers_of_file + rank) * s->transfer_bytes;
-    return (segment + inside) / WORD;
-}
+/* Transfers are prepared, moved and checked in batches of about this many bytes: small enough to stay in a core's
+ * cache, so that what is measured moves from the same place as in a program that uses one buffer again and again. */
+static const uint64_t batch_bytes = 1 << 20;
 
 struct batch {
-    uint64_t capacity; /* transfers */
-    uint64_t *rows;    /* where each begins */
+    uint64_t capacity;                    /* transfers */
+    uint64_t (*starts)[STORE_DIMENSIONS]; /* where each begins */
     uint8_t *memory;
 };
 
-static struct batch make_batch(const struct segments_settings *s)
+static struct batch make_batch(const struct walk *walk)
 {
-    const uint64_t fitting = batch_bytes / s->transfer_bytes;
+    const uint64_t fitting = batch_bytes / walk_transfer_bytes(walk);
     struct batch batch = {.capacity = fitting > 0 ? fitting : 1};
-    batch.rows = run_memory(batch.capacity * sizeof *batch.rows);
-    batch.memory = run_memory(batch.capacity * s->transfer_bytes);
+    batch.starts = run_memory(batch.capacity * sizeof *batch.starts);
+    batch.memory = run_memory(batch.capacity * walk_transfer_bytes(walk));
     return batch;
 }
 
 static void free_batch(struct batch *batch)
 {
-    free(batch->rows);
+    free(batch->starts);
     free(batch->memory);
 }
 
@@ -182,52 +135,54 @@ static void move_dataset(struct run *run, struct store *store, int file, int d, 
                          struct batch *batch)
 {
     const struct segments_settings *s = run->settings;
-    const uint64_t shared_by = sharers(s, run->world->size);
+    const struct walk *walk = &s->walk;
     const uint64_t place = s->common.file_per_process ? 0 : (uint64_t)owner;
-    const uint64_t transfers = s->segments * (s->block_bytes / s->transfer_bytes);
-    const uint64_t words = s->transfer_bytes / WORD;
+    const uint64_t transfers = walk_transfers(walk);
+    const uint64_t bytes = walk_transfer_bytes(walk);
+    const bool grows = s->grow && direction == DIRECTION_WRITE;
     /* Files of one rank each hold different data. */
     const uint64_t file_id =
         s->common.file_per_process ? (uint64_t)file * (uint64_t)run->world->size + (uint64_t)owner : (uint64_t)file;
     const uint64_t key = content_key(s->common.seed, file_id * s->datasets + (uint64_t)d, 0);
+    uint64_t extent[STORE_DIMENSIONS];
     struct content_mismatch mismatch = {0};
+    memcpy(extent, walk->transfer, sizeof extent);
     for (uint64_t first = 0; first < transfers; first += batch->capacity) {
         const uint64_t count = transfers - first < batch->capacity ? transfers - first : batch->capacity;
         stopwatch_start(run->watch, PHASE_PREPARE);
         for (uint64_t i = 0; i < count; i++) {
-            batch->rows[i] = row_of(s, shared_by, place, first + i);
+            walk_start(walk, place, first + i, batch->starts[i]);
             if (direction == DIRECTION_WRITE)
-                content_fill64((uint64_t *)(void *)(batch->memory + i * s->transfer_bytes), words, key, batch->rows[i]);
+                walk_fill(walk, batch->starts[i], key, batch->memory + i * bytes);
         }
         if (direction == DIRECTION_READ)
-            memset(batch->memory, 0xff, count * s->transfer_bytes); /* nothing of an earlier read may pass the check */
+            memset(batch->memory, 0xff, count * bytes); /* nothing of an earlier read may pass the check */
         stopwatch_stop(run->watch);
 
-        struct selection selection = {.count = 1, .stride = words, .block = words};
         stopwatch_start(run->watch, PHASE_TRANSFER);
         for (uint64_t i = 0; i < count; i++) {
-            selection.first = batch->rows[i];
-            store_move(store, d, direction, &selection, batch->memory + i * s->transfer_bytes);
+            if (grows && walk_grow(walk, batch->starts[i], extent))
+                store_extend(store, d, extent);
+            walk_move(walk, batch->starts[i], store, d, direction, batch->memory + i * bytes);
         }
         stopwatch_stop(run->watch);
 
         if (direction == DIRECTION_READ) {
             stopwatch_start(run->watch, PHASE_PREPARE);
             for (uint64_t i = 0; i < count; i++)
-                content_check64((const uint64_t *)(const void *)(batch->memory + i * s->transfer_bytes), words, key,
-                                batch->rows[i], &mismatch);
+                walk_check(walk, batch->starts[i], key, batch->memory + i * bytes, &mismatch);
             stopwatch_stop(run->watch);
         }
     }
     if (direction == DIRECTION_READ)
-        run_checked(run, transfers * s->transfer_bytes, run->layout->datasets[d].name, 0, &mismatch);
+        run_checked(run, transfers * bytes, run->layout->datasets[d].name, 0, &mismatch);
 }
 
 static void segments_write(struct run *run)
 {
     const struct segments_settings *s = run->settings;
     char path[4096];
-    struct batch batch = make_batch(s);
+    struct batch batch = make_batch(&s->walk);
     for (int f = 0; f < files(s); f++) {
         run_path(run, f, run->world->rank, path, sizeof path);
         stopwatch_stretch(run->watch);
@@ -253,7 +208,7 @@ static void segments_read(struct run *run)
 {
     const struct segments_settings *s = run->settings;
     char path[4096];
-    struct batch batch = make_batch(s);
+    struct batch batch = make_batch(&s->walk);
     for (int f = 0; f < files(s); f++) {
         run_path(run, f, run->source, path, sizeof path);
         stopwatch_stretch(run->watch);
@@ -273,13 +228,14 @@ static void segments_read(struct run *run)
 
 static const struct pattern segments = {
     .name = "segments",
-    .summary = "IOR's and h5perf's pattern: segments, blocks and transfers in shared files or a file per process",
+    .summary =
+        "IOR's and h5perf's pattern: segments, blocks and transfers, or boxes of an array, in shared or private files",
     .example =
         "mpirun -np 2 segments --dir /scratch/me --block 64M --transfer 1M --interface hdf5 --baseline interface=posix",
     .options = segments_options,
     .settings_bytes = sizeof(struct segments_settings),
-    .defaults = defaults,
-    .check = check,
+    .defaults = segments_defaults,
+    .check = segments_check,
     .files = files,
     .layout = layout,
     .rows = rows,

@@ -26,6 +26,9 @@ static inline uint32_t content_word32(uint64_t key, uint64_t index)
 
 void content_fill64(uint64_t *words, uint64_t count, uint64_t key, uint64_t first_index);
 
+/* Bytes: the words' own, lowest first, so that byte I is one of word I / 8. */
+void content_fill8(uint8_t *bytes, uint64_t count, uint64_t key, uint64_t first_index);
+
 /* WORDS at every STRIDE-th place (1 for an array, 8 for a member of a particle). */
 void content_fill32(uint32_t *words, uint64_t count, uint64_t stride, uint64_t key, uint64_t first_index);
 
@@ -39,6 +42,8 @@ struct content_mismatch {
 
 void content_check64(const uint64_t *words, uint64_t count, uint64_t key, uint64_t first_index,
                      struct content_mismatch *mismatch);
+void content_check8(const uint8_t *bytes, uint64_t count, uint64_t key, uint64_t first_index,
+                    struct content_mismatch *mismatch);
 void content_check32(const uint32_t *words, uint64_t count, uint64_t stride, uint64_t key, uint64_t first_index,
                      struct content_mismatch *mismatch);
 

@@ -227,14 +227,14 @@ void record_table_row(const struct record *record, FILE *file)
     double best = INFINITY;
     double worst = 0.0;
     double best_raw = INFINITY;
-    double sum = 0.0;
+    double seconds = 0.0;
     double cached = NAN;
     for (uint64_t i = 0; i < repeats; i++) {
         const struct repeat_result *repeat = &record->repeats[i];
         best = fmin(best, repeat->times.total_seconds);
         worst = fmax(worst, repeat->times.total_seconds);
         best_raw = fmin(best_raw, repeat->times.seconds[PHASE_TRANSFER]);
-        sum += moved / repeat->times.total_seconds;
+        seconds += repeat->times.total_seconds;
         cached = fmax(cached, repeat->cached);
     }
     char cached_text[16] = "-";
@@ -242,6 +242,6 @@ void record_table_row(const struct record *record, FILE *file)
         snprintf(cached_text, sizeof cached_text, "%.0f %%", cached * 100.0);
     fprintf(file, "%-16s %-9s %-28s %12.2f %12.1f %12.1f %12.1f %12.1f %-12s %8s\n", record->operation,
             interface_names[record->common->interface], record->differs == NULL ? "" : record->differs, moved,
-            moved / best, sum / (double)repeats, moved / worst, moved / best_raw, counts ? "operations/s" : "MiB/s",
-            cached_text);
+            moved / best, moved * (double)repeats / seconds, moved / worst, moved / best_raw,
+            counts ? "operations/s" : "MiB/s", cached_text);
 }

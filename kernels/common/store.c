@@ -101,6 +101,12 @@ void store_open_dataset(struct store *store, int slot, const struct dataset *dat
     set_slot(store, slot, dataset, false);
 }
 
+void store_extend(struct store *store, int slot, const uint64_t *extent)
+{
+    if (store->parts->extend != NULL)
+        store->parts->extend(store, &store->slots[slot], extent);
+}
+
 void store_move(struct store *store, int slot, enum direction direction, const struct selection *selection,
                 void *memory)
 {
@@ -109,11 +115,8 @@ void store_move(struct store *store, int slot, enum direction direction, const s
 
 uint64_t element_bytes(enum element element)
 {
-    const uint64_t bytes[] = {[ELEMENT_WORD64] = 8,
-                              [ELEMENT_DOUBLE] = 8,
-                              [ELEMENT_MEMBER] = 4,
-                              [ELEMENT_WRAPPED] = 4,
-                              [ELEMENT_PARTICLE] = PARTICLE_BYTES};
+    const uint64_t bytes[] = {[ELEMENT_WORD64] = 8, [ELEMENT_DOUBLE] = 8,  [ELEMENT_BYTE] = 1,
+                              [ELEMENT_MEMBER] = 4, [ELEMENT_WRAPPED] = 4, [ELEMENT_PARTICLE] = PARTICLE_BYTES};
     return bytes[element];
 }
 

@@ -28,6 +28,8 @@ extern const char *const particle_member_names[PARTICLE_MEMBERS];
 enum element {
     ELEMENT_WORD64, /* uint64 */
     ELEMENT_DOUBLE,
+    ELEMENT_WORD64,  /* uint64 */
+    ELEMENT_BYTE,    /* uint8 */
     ELEMENT_MEMBER,  /* one member of a particle: float or int32 */
     ELEMENT_WRAPPED, /* one member as a compound type with that single member (h5bench's file type for IC) */
     ELEMENT_PARTICLE /* all eight, interleaved */
@@ -43,6 +45,8 @@ struct dataset {
     uint64_t base_bytes;              /* where the raw interfaces put row 0 */
     uint64_t chunk[STORE_DIMENSIONS]; /* HDF5, netCDF-4: of elements; chunk[0] 0: contiguous */
     unsigned unlimited;               /* HDF5: bit I set: dimension I can grow */
+    uint64_t
+        first_extent[STORE_DIMENSIONS]; /* HDF5: it is made with that, and store_extend does the rest; [0] 0: EXTENT */
 };
 
 struct selection {
@@ -129,6 +133,10 @@ struct store *store_open(const char *path, const struct store_settings *settings
  * is used again. Collective for HDF5. */
 void store_make_dataset(struct store *store, int slot, const struct dataset *dataset);
 void store_open_dataset(struct store *store, int slot, const struct dataset *dataset);
+
+/* Let the dataset in SLOT, made with a first extent, grow to EXTENT. The raw interfaces' files grow with what is
+ * written. */
+void store_extend(struct store *store, int slot, const uint64_t *extent);
 
 enum direction { DIRECTION_WRITE, DIRECTION_READ };
 

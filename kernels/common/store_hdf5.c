@@ -189,6 +189,8 @@ static hid_t file_type(const struct hdf5_state *state, const struct dataset *dat
         return H5T_NATIVE_UINT64;
     case ELEMENT_DOUBLE:
         return H5T_NATIVE_DOUBLE;
+    case ELEMENT_BYTE:
+        return H5T_NATIVE_UINT8;
     case ELEMENT_MEMBER:
         return member_type(dataset->member);
     case ELEMENT_WRAPPED:
@@ -252,9 +254,10 @@ static void hdf5_open_dataset(struct store *store, struct slot *slot, bool creat
         slot->space_id = HDF5_OK(H5Dget_space((hid_t)slot->dataset_id), store->path);
         return;
     }
+    const bool grows = dataset->first_extent[0] > 0;
     for (int i = 0; i < dataset->dimensions; i++) {
-        extent[i] = dataset->extent[i];
-        limit[i] = (unlimited >> i & 1) != 0 ? H5S_UNLIMITED : extent[i];
+        extent[i] = grows ? dataset->first_extent[i] : dataset->extent[i];
+        limit[i] = grows || (unlimited >> i & 1) != 0 ? H5S_UNLIMITED : extent[i];
     }
     slot->space_id = HDF5_OK(H5Screate_simple(dataset->dimensions, extent, limit), store->path);
     const hid_t creation = dataset_creation(store, dataset);
@@ -262,6 +265,15 @@ static void hdf5_open_dataset(struct store *store, struct slot *slot, bool creat
                                           state->links, creation, H5P_DEFAULT),
                                store->path);
     HDF5_OK(H5Pclose(creation), store->path);
+}
+
+static void hdf5_extend(struct store *store, struct slot *slot, const uint64_t *extent)
+{
+    hsize_t sizes[STORE_DIMENSIONS];
+    for (int i = 0; i < STORE_DIMENSIONS; i++)
+        sizes[i] = extent[i];
+    HDF5_OK(H5Dset_extent((hid_t)slot->dataset_id, sizes), store->path);
+    HDF5_OK(H5Sset_extent_simple((hid_t)slot->space_id, slot->dataset.dimensions, sizes, NULL), store->path);
 }
 
 static void move_between(struct store *store, const struct slot *slot, enum direction direction, hid_t type,
@@ -339,22 +351,22 @@ static void frame_memory(struct store *store, int dimensions, const struct box *
     state->framed = *box;
 }
 
+/* Memory has the box's own dimensions also where it is packed: for a chunked dataset HDF5 goes from element to element
+ * when the shapes differ. */
 static void hdf5_move_box(struct store *store, const struct slot *slot, enum direction direction, const struct box *box,
                           const struct frame *frame, void *memory)
 {
     const struct hdf5_state *state = store->own;
     const struct dataset *dataset = &slot->dataset;
+    struct frame packed = {{0}, {0}};
     hsize_t start[STORE_DIMENSIONS];
     hsize_t count[STORE_DIMENSIONS];
     to_sizes(start, box->start);
     to_sizes(count, box->count);
     HDF5_OK(H5Sselect_hyperslab((hid_t)slot->space_id, H5S_SELECT_SET, start, NULL, count, NULL), store->path);
-    if (frame != NULL)
-        frame_memory(store, dataset->dimensions, box, frame);
-    else
-        pack_memory(store, box_elements(dataset, box));
-    move_between(store, slot, direction, file_type(state, dataset), frame != NULL ? state->frame_space : state->memory,
-                 memory);
+    memcpy(packed.extent, box->count, sizeof packed.extent);
+    frame_memory(store, dataset->dimensions, box, frame != NULL ? frame : &packed);
+    move_between(store, slot, direction, file_type(state, dataset), state->frame_space, memory);
 }
 
 static void hdf5_move(struct store *store, const struct slot *slot, enum direction direction,
@@ -421,6 +433,7 @@ static void hdf5_close(struct store *store)
 
 const struct store_parts store_hdf5 = {.open = hdf5_open,
                                        .open_dataset = hdf5_open_dataset,
+                                       .extend = hdf5_extend,
                                        .move = hdf5_move,
                                        .move_member = hdf5_move_member,
                                        .move_members = hdf5_move_members,

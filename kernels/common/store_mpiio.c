@@ -19,27 +19,42 @@ static void mpiio_open(struct store *store, bool create)
     MPI_OK(MPI_File_open(store->settings.comm, store->path, mode, MPI_INFO_NULL, &state->file), store->path);
 }
 
-static void complete(const struct store *store, const MPI_Status *status, int words)
+/* What MPI counts: four-byte words, so that an access of 2 GiB and more has a count that fits, or bytes where it must.
+ */
+struct unit {
+    MPI_Datatype type;
+    uint64_t bytes;
+};
+
+static struct unit unit_of(uint64_t bytes)
 {
-    int done = 0;
-    MPI_OK(MPI_Get_count(status, MPI_UINT32_T, &done), store->path);
-    if (done != words)
-        stop_rank("%s: MPI-IO moved %d of %d four-byte words and reported no error", store->path, done, words);
+    return bytes % 4 == 0 ? (struct unit){MPI_UINT32_T, 4} : (struct unit){MPI_BYTE, 1};
 }
 
-static void move_at(struct store *store, MPI_Offset offset, void *memory, int words, enum direction direction)
+static void complete(const struct store *store, const MPI_Status *status, struct unit unit, int units)
+{
+    int done = 0;
+    MPI_OK(MPI_Get_count(status, unit.type, &done), store->path);
+    if (done != units)
+        stop_rank("%s: MPI-IO moved %d of %d units of %d bytes and reported no error", store->path, done, units,
+                  (int)unit.bytes);
+}
+
+static void move_at(struct store *store, MPI_Offset offset, void *memory, uint64_t bytes, enum direction direction)
 {
     const struct mpiio_state *state = store->own;
+    const struct unit unit = unit_of(bytes);
+    const int units = (int)(bytes / unit.bytes); /* it fits: checked with the arguments */
     MPI_Status status;
     if (direction == DIRECTION_WRITE && store->settings.collective)
-        MPI_OK(MPI_File_write_at_all(state->file, offset, memory, words, MPI_UINT32_T, &status), store->path);
+        MPI_OK(MPI_File_write_at_all(state->file, offset, memory, units, unit.type, &status), store->path);
     else if (direction == DIRECTION_WRITE)
-        MPI_OK(MPI_File_write_at(state->file, offset, memory, words, MPI_UINT32_T, &status), store->path);
+        MPI_OK(MPI_File_write_at(state->file, offset, memory, units, unit.type, &status), store->path);
     else if (store->settings.collective)
-        MPI_OK(MPI_File_read_at_all(state->file, offset, memory, words, MPI_UINT32_T, &status), store->path);
+        MPI_OK(MPI_File_read_at_all(state->file, offset, memory, units, unit.type, &status), store->path);
     else
-        MPI_OK(MPI_File_read_at(state->file, offset, memory, words, MPI_UINT32_T, &status), store->path);
-    complete(store, &status, words);
+        MPI_OK(MPI_File_read_at(state->file, offset, memory, units, unit.type, &status), store->path);
+    complete(store, &status, unit, units);
 }
 
 static void move_strided_collective(struct store *store, MPI_Offset offset, MPI_Aint stride_bytes, int block_words,
@@ -56,7 +71,7 @@ static void move_strided_collective(struct store *store, MPI_Offset offset, MPI_
         MPI_OK(MPI_File_write_all(state->file, memory, words, MPI_UINT32_T, &status), store->path);
     else
         MPI_OK(MPI_File_read_all(state->file, memory, words, MPI_UINT32_T, &status), store->path);
-    complete(store, &status, words);
+    complete(store, &status, unit_of(4), words);
     MPI_OK(MPI_File_set_view(state->file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL), store->path);
     MPI_OK(MPI_Type_free(&blocks), store->path);
 }
@@ -66,25 +81,25 @@ static void mpiio_move(struct store *store, const struct slot *slot, enum direct
 {
     const uint64_t row = slot->dataset.row_bytes;
     const uint64_t first = slot->dataset.base_bytes + selection->first * row;
-    const int block_words = (int)(selection->block * row / 4); /* the access fits an int: checked with the arguments */
+    const uint64_t block_bytes = selection->block * row;
     if (selection->count > 1 && store->settings.collective) {
-        move_strided_collective(store, (MPI_Offset)first, (MPI_Aint)(selection->stride * row), block_words,
+        move_strided_collective(store, (MPI_Offset)first, (MPI_Aint)(selection->stride * row), (int)(block_bytes / 4),
                                 (int)selection->count, memory, direction);
         return;
     }
     for (uint64_t k = 0; k < selection->count; k++)
-        move_at(store, (MPI_Offset)(first + k * selection->stride * row),
-                (uint8_t *)memory + k * selection->block * row, block_words, direction);
+        move_at(store, (MPI_Offset)(first + k * selection->stride * row), (uint8_t *)memory + k * block_bytes,
+                block_bytes, direction);
 }
 
 static void mpiio_move_run(struct store *store, enum direction direction, uint64_t offset, uint64_t length,
                            void *memory)
 {
-    move_at(store, (MPI_Offset)offset, memory, (int)(length / 4), direction);
+    move_at(store, (MPI_Offset)offset, memory, length, direction);
 }
 
 static MPI_Datatype subarray(const struct store *store, int dimensions, const uint64_t *extent, const uint64_t *start,
-                             const uint64_t *count, uint64_t words)
+                             const uint64_t *count, struct unit unit, uint64_t units)
 {
     int whole[STORE_DIMENSIONS + 1];
     int part[STORE_DIMENSIONS + 1];
@@ -98,9 +113,9 @@ static MPI_Datatype subarray(const struct store *store, int dimensions, const ui
         part[i] = (int)count[i];
         first[i] = (int)start[i];
     }
-    whole[dimensions] = part[dimensions] = (int)words;
+    whole[dimensions] = part[dimensions] = (int)units;
     first[dimensions] = 0;
-    MPI_OK(MPI_Type_create_subarray(dimensions + 1, whole, part, first, MPI_ORDER_C, MPI_UINT32_T, &type), store->path);
+    MPI_OK(MPI_Type_create_subarray(dimensions + 1, whole, part, first, MPI_ORDER_C, unit.type, &type), store->path);
     MPI_OK(MPI_Type_commit(&type), store->path);
     return type;
 }
@@ -111,25 +126,26 @@ static void mpiio_move_box(struct store *store, const struct slot *slot, enum di
 {
     const struct mpiio_state *state = store->own;
     const struct dataset *dataset = &slot->dataset;
-    const uint64_t words = element_bytes(dataset->element) / 4;
-    const uint64_t bytes = box_elements(dataset, box) * words * 4;
+    const struct unit unit = unit_of(element_bytes(dataset->element));
+    const uint64_t units = element_bytes(dataset->element) / unit.bytes; /* of an element */
+    const uint64_t all_units = box_elements(dataset, box) * units;
     MPI_Status status;
     if (!store->settings.collective) {
         each_run(store, slot, direction, box, frame, memory);
         return;
     }
-    MPI_Datatype file = subarray(store, dataset->dimensions, dataset->extent, box->start, box->count, words);
-    MPI_Datatype place = MPI_UINT32_T;
+    MPI_Datatype file = subarray(store, dataset->dimensions, dataset->extent, box->start, box->count, unit, units);
+    MPI_Datatype place = unit.type;
     if (frame != NULL)
-        place = subarray(store, dataset->dimensions, frame->extent, frame->start, box->count, words);
-    const int count = frame != NULL ? 1 : (int)(bytes / 4);
-    MPI_OK(MPI_File_set_view(state->file, (MPI_Offset)dataset->base_bytes, MPI_UINT32_T, file, "native", MPI_INFO_NULL),
+        place = subarray(store, dataset->dimensions, frame->extent, frame->start, box->count, unit, units);
+    const int count = frame != NULL ? 1 : (int)all_units;
+    MPI_OK(MPI_File_set_view(state->file, (MPI_Offset)dataset->base_bytes, unit.type, file, "native", MPI_INFO_NULL),
            store->path);
     if (direction == DIRECTION_WRITE)
         MPI_OK(MPI_File_write_all(state->file, memory, count, place, &status), store->path);
     else
         MPI_OK(MPI_File_read_all(state->file, memory, count, place, &status), store->path);
-    complete(store, &status, (int)(bytes / 4));
+    complete(store, &status, unit, (int)all_units);
     MPI_OK(MPI_File_set_view(state->file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL), store->path);
     MPI_OK(MPI_Type_free(&file), store->path);
     if (frame != NULL)

@@ -21,7 +21,8 @@ struct store {
 
 struct store_parts {
     void (*open)(struct store *store, bool create);
-    void (*open_dataset)(struct store *store, struct slot *slot, bool create); /* NULL: nothing to do */
+    void (*open_dataset)(struct store *store, struct slot *slot, bool create);      /* NULL: nothing to do */
+    void (*extend)(struct store *store, struct slot *slot, const uint64_t *extent); /* likewise */
     void (*move)(struct store *store, const struct slot *slot, enum direction direction,
                  const struct selection *selection, void *memory);
     /* LENGTH bytes that lie together, at OFFSET of the file; raw interfaces only */

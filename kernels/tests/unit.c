@@ -5,6 +5,7 @@
 #include "common/page_cache.h"
 #include "common/world.h"
 #include "metadata_tree.h"
+#include "segments_walk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,134 @@ static void content_tells_seed_dataset_step_and_place(void)
     content_fill64(words, WORDS, key, 0);
     content_check64(words, WORDS, key, 1, &moved);
     EXPECT(moved.count == WORDS);
+}
+
+static void bytes_are_those_of_the_words(void)
+{
+    uint64_t words[WORDS];
+    uint8_t bytes[WORDS];
+    const uint64_t key = content_key(1, 2, 3);
+    struct content_mismatch mismatch = {0};
+    content_fill64(words, WORDS, key, 0);
+    for (uint64_t first = 0; first < 20; first++) {
+        content_fill8(bytes, WORDS, key, first);
+        content_check8(bytes, WORDS, key, first, &mismatch);
+        EXPECT(mismatch.count == 0);
+        for (uint64_t i = 0; i < WORDS; i++)
+            EXPECT(bytes[i] == (uint8_t)(words[(first + i) / 8] >> (first + i) % 8 * 8));
+    }
+    bytes[500] ^= 1;
+    content_check8(bytes, WORDS, key, 19, &mismatch);
+    EXPECT(mismatch.count == 1 && mismatch.index == 519 && mismatch.found == (mismatch.expected ^ 1));
+}
+
+/* Every element of the dataset is in one transfer of one rank. */
+static bool covers_once(const struct walk *walk, uint64_t sharers)
+{
+    enum { MOST = 4096 };
+    int seen[MOST] = {0};
+    uint64_t start[STORE_DIMENSIONS];
+    uint64_t extent[STORE_DIMENSIONS] = {1, 1, 1, 1};
+    uint64_t count[STORE_DIMENSIONS] = {1, 1, 1, 1};
+    for (int i = 0; i < walk->dimensions; i++) {
+        extent[i] = walk->extent[i];
+        count[i] = walk->transfer[i];
+    }
+    for (uint64_t place = 0; place < sharers; place++)
+        for (uint64_t t = 0; t < walk_transfers(walk); t++) {
+            walk_start(walk, place, t, start);
+            for (uint64_t b = 0; b < walk->blocks; b++)
+                for (uint64_t i = start[0] + b * walk->block_stride, e = i + count[0]; i < e; i++)
+                    for (uint64_t j = start[1]; j < start[1] + count[1]; j++)
+                        for (uint64_t k = start[2]; k < start[2] + count[2]; k++)
+                            for (uint64_t l = start[3]; l < start[3] + count[3]; l++)
+                                seen[((i * extent[1] + j) * extent[2] + k) * extent[3] + l]++;
+        }
+    for (uint64_t i = 0; i < extent[0] * extent[1] * extent[2] * extent[3]; i++)
+        if (seen[i] != 1)
+            return false;
+    return true;
+}
+
+static void segments_are_covered_once(void)
+{
+    const uint64_t sizes[][3] = {{1, 64, 64}, {3, 64, 16}, {6, 16, 16}, {6, 16, 48}}; /* segments, block, transfer */
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (uint64_t sharers = 1; sharers <= 3; sharers++)
+            for (int interleaved = 0; interleaved < 2; interleaved++) {
+                const struct walk walk =
+                    walk_of_segments(sharers, sizes[i][0], sizes[i][1], sizes[i][2], interleaved != 0);
+                EXPECT(walk_transfer_bytes(&walk) == sizes[i][2]);
+                EXPECT(walk_dataset_bytes(&walk) == sizes[i][0] * sizes[i][1] * sharers);
+                EXPECT(covers_once(&walk, sharers));
+            }
+}
+
+static void boxes_are_covered_once_in_the_order_asked_for(void)
+{
+    const uint64_t extent[] = {12, 10, 6};
+    const uint64_t transfer[] = {2, 5, 1};
+    const int orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {2, 0, 1}};
+    uint64_t start[STORE_DIMENSIONS];
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        for (uint64_t sharers = 1; sharers <= 3; sharers++)
+            for (int interleaved = 0; interleaved < 2; interleaved++) {
+                const struct walk walk = walk_of_boxes(sharers, 3, extent, transfer, orders[i], interleaved != 0);
+                EXPECT(covers_once(&walk, sharers));
+            }
+    /* h5perf_serial: -r 2,3,1 traverses dimension 2 first, dimension 1 last. */
+    const struct walk walk = walk_of_boxes(1, 3, extent, transfer, orders[2], false);
+    for (uint64_t t = 0; t < walk_transfers(&walk); t++) {
+        walk_start(&walk, 0, t, start);
+        EXPECT(start[1] == t % 2 * 5 && start[2] == t / 2 % 6 && start[0] == t / 12 * 2);
+    }
+    const struct walk in_turn = walk_of_boxes(3, 3, extent, transfer, orders[1], true);
+    walk_start(&in_turn, 2, 1, start);
+    EXPECT(start[0] == 0 && start[1] == 0 && start[2] == 5);
+}
+
+static void a_growing_dataset_holds_what_is_written(void)
+{
+    const uint64_t extent[] = {4, 6};
+    const uint64_t transfer[] = {2, 3};
+    const int order[] = {1, 0};
+    const struct walk walk = walk_of_boxes(1, 2, extent, transfer, order, false);
+    uint64_t size[STORE_DIMENSIONS] = {2, 3};
+    uint64_t start[STORE_DIMENSIONS];
+    const uint64_t expected[][3] = {{2, 3, 0}, {2, 6, 1}, {4, 6, 1}, {4, 6, 0}}; /* extent, and whether it has grown */
+    for (uint64_t t = 0; t < walk_transfers(&walk); t++) {
+        walk_start(&walk, 0, t, start);
+        EXPECT(walk_grow(&walk, start, size) == (expected[t][2] != 0));
+        EXPECT(size[0] == expected[t][0] && size[1] == expected[t][1]);
+    }
+}
+
+static void the_content_of_a_transfer_is_that_of_its_place(void)
+{
+    const uint64_t extent[] = {4, 3, 5};
+    const uint64_t transfer[] = {2, 3, 5};
+    const int order[] = {0, 1, 2};
+    const uint64_t key = content_key(1, 0, 0);
+    uint8_t whole[4 * 3 * 5];
+    uint8_t half[2 * 3 * 5];
+    uint64_t start[STORE_DIMENSIONS];
+    struct content_mismatch mismatch = {0};
+    struct walk walk = walk_of_boxes(1, 3, extent, transfer, order, false);
+    content_fill8(whole, sizeof whole, key, 0);
+    walk_start(&walk, 0, 1, start);
+    walk_fill(&walk, start, key, half);
+    EXPECT(memcmp(half, whole + sizeof half, sizeof half) == 0);
+    half[17] ^= 1;
+    walk_check(&walk, start, key, half, &mismatch);
+    EXPECT(mismatch.count == 1 && mismatch.index == sizeof half + 17);
+
+    uint64_t words[4];
+    uint64_t all[16];
+    walk = walk_of_segments(2, 4, 16, 32, false); /* four segments, two ranks, two blocks of two words a transfer */
+    content_fill64(all, 16, key, 0);
+    walk_start(&walk, 1, 1, start);
+    walk_fill(&walk, start, key, words);
+    EXPECT(words[0] == all[10] && words[1] == all[11] && words[2] == all[14] && words[3] == all[15]);
 }
 
 static void particles_are_finite_and_strided(void)
@@ -324,6 +453,11 @@ int main(void)
     a_box_is_copied_between_frames();
     content_is_checked_word_by_word();
     content_tells_seed_dataset_step_and_place();
+    bytes_are_those_of_the_words();
+    segments_are_covered_once();
+    boxes_are_covered_once_in_the_order_asked_for();
+    a_growing_dataset_holds_what_is_written();
+    the_content_of_a_transfer_is_that_of_its_place();
     particles_are_finite_and_strided();
     options_take_units_and_both_spellings();
     bad_options_are_named();

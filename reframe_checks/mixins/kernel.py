@@ -11,7 +11,8 @@ from reframe.core.builtins import fixture, run_before, sanity_function, variable
 from iogauge import __version__, series
 from iogauge.adapters.kernel import read_records
 from iogauge.errors import Refusal
-from iogauge.judge import Expectation, invalid, judge
+from iogauge.judge import Expectation, Judgement, invalid, judge
+from iogauge.measurement import Measurement
 
 from .axes import Axes
 from .bands import Bands
@@ -73,22 +74,32 @@ class KernelCheck(Axes, OwnFolder, Bands, rfm.RunOnlyRegressionTest):
     def pattern_label(self) -> str:
         return series.label_of(self.kernel, self.pattern(), self.collective)
 
-    @run_before("run")
-    def set_command(self):
-        self.executable = str(self.build.path(self.kernel))
+    def kernel_options(self, records_file: str) -> list[str]:
         options = {
             "interface": self.interface,
             "collective": "yes" if self.collective else "no",
             "repeats": self.repeats,
             "warmup": self.warmup,
-            "json": self.records_file,
+            "json": records_file,
             **self.pattern_options(),
         }
-        self.executable_opts = [
+        return [
             f'--dir "{CASE_FOLDER}"',
             *(f"--{name} {value}" for name, value in options.items()),
             *(f"--baseline {changes}" for changes in self.baselines()),
         ]
+
+    def read_measurements(self, stage: Path) -> list[Measurement]:
+        return read_records(stage / self.records_file)
+
+    def with_evidence(self, judgement: Judgement, stage: Path) -> Judgement:
+        """What a check that runs more than the kernel knows besides. Raises :class:`Refusal` when that is not true."""
+        return judgement
+
+    @run_before("run")
+    def set_command(self):
+        self.executable = str(self.build.path(self.kernel))
+        self.executable_opts = self.kernel_options(self.records_file)
         self.postrun_cmds = ["echo $? > exit_code.txt", *self.postrun_cmds]
         self.keep_files += [self.records_file, "exit_code.txt"]
 
@@ -101,7 +112,7 @@ class KernelCheck(Axes, OwnFolder, Bands, rfm.RunOnlyRegressionTest):
             problem = self._failure(stage)
             if problem:
                 raise Refusal(problem)
-            measurements = read_records(stage / self.records_file)
+            measurements = self.read_measurements(stage)
             self.measurements = [m.model_dump(mode="json", by_alias=True) for m in measurements]
             judgement = judge(
                 measurements,
@@ -116,6 +127,7 @@ class KernelCheck(Axes, OwnFolder, Bands, rfm.RunOnlyRegressionTest):
                 self.site_bands(),
                 self.portable_bands(),
             )
+            judgement = self.with_evidence(judgement, stage)
         except Refusal as refusal:
             judgement = invalid([str(refusal)])
         self.judgement = judgement.model_dump(mode="json")
