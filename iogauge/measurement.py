@@ -81,13 +81,14 @@ class Sweep(_Record):
 
 
 class Software(_Record):
-    """What the numbers depend on. ``kernels`` is a hash of the kernels' sources."""
+    """What the numbers depend on. ``kernels`` is a hash of the kernels' sources; ``packages`` are Python's, by name."""
 
     hdf5: str | None
-    mpi: Text
+    mpi: Text | None
     suite: Text
     kernels: Text
     compiler: Text
+    packages: dict[str, str] = {}
 
 
 class Measurement(_Record):

@@ -34,10 +34,16 @@ def _segments(pattern: Mapping[str, Any]) -> list[str]:
     return words + ["chunked"] * bool(pattern["chunk_bytes"])
 
 
+def _formats(pattern: Mapping[str, Any]) -> list[str]:
+    whole = pattern["chunk"] == pattern["elements"]
+    return ["whole" if whole else "chunked", f"{len(pattern['elements'])}d"]
+
+
 #: What a benchmark's pattern is called; one function a benchmark.
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "particles": _particles,
     "segments": _segments,
+    "formats": _formats,
 }
 
 

@@ -65,11 +65,12 @@ class Bands(rfm.RegressionTestPlugin):
         references = {}
         for operation in self.operations:
             name = f"{operation}_observed"
-            self.perf_variables[name] = sn.make_performance_function(sn.defer(0), "MiB/s")
+            unit = "MiB/s" if operation in ("write", "read") else "operations/s"
+            self.perf_variables[name] = sn.make_performance_function(sn.defer(0), unit)
             bands = self.site_bands().find(self.series_key(operation))
             if bands is not None and bands.observed is not None:
                 band = bands.observed
-                references[name] = (band.reference, band.lower, None, "MiB/s")
+                references[name] = (band.reference, band.lower, None, unit)
         if references:
             self.reference = {self.current_partition.fullname: references}
 
