@@ -79,7 +79,8 @@ def content(sizes: Sizes, index: int) -> NDArray[Any]:
 
     generator = np.random.default_rng([sizes.seed, index])
     if sizes.datatype.startswith("float"):
-        return generator.random(sizes.elements, dtype=np.dtype(sizes.datatype).type)
+        real: Any = sizes.datatype
+        return generator.random(sizes.elements, dtype=real)
     limits = np.iinfo(sizes.datatype)
     return generator.integers(limits.min, limits.max, sizes.elements, dtype=sizes.datatype, endpoint=True)
 
