@@ -170,6 +170,7 @@ def test_all_formats_hold_the_same_chunks_compressed_alike(target, more, chunks,
             properties = dataset.id.get_create_plist()
             filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
             assert [(code, options) for code, _, options, _ in filters] == ([(1, (level,))] if level else [])
+            assert properties.get_fill_time() == h5py.h5d.FILL_TIME_NEVER
             assert dataset.id.get_num_chunks() == -(-20 // chunks[0])
             assert decompressed(dataset.id.read_direct_chunk((0, 0))[1]) == expected[: chunks[0]].tobytes()
     with netCDF4.Dataset(files["netcdf"]) as file:
@@ -465,6 +466,22 @@ def test_what_exists_is_not_overwritten(target):
     assert "sizes.yaml:1: FILE_NAME: " in done.stderr
     assert "exists already and is never overwritten" in done.stderr
     assert (target / "small" / "small.hdf5").read_text() == "mine"
+
+
+def test_what_another_run_made_in_the_same_moment_is_not_touched(target):
+    """The look before finds nothing, and then the folder is there."""
+    (target / "small").mkdir()
+    (target / "small" / "small.hdf5").write_text("theirs")
+    program = (
+        "import os, runpy, sys; os.path.lexists = lambda path: False; "
+        "sys.path.insert(0, sys.argv[1]); sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    options = ["--config", write_config(target, SMALL), "--dir", target]
+    command = [sys.executable, "-c", program, KERNEL, *options]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert f"{target}/small: File exists" in done.stderr
+    assert (target / "small" / "small.hdf5").read_text() == "theirs"
 
 
 @needs_root

@@ -30,9 +30,10 @@ def complain(message: object) -> None:
 
 
 def work(plan: Plan) -> NoReturn:
-    """In the child: run, and end at once, whatever threads and open files the libraries have."""
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)  # the parent answers them
+    """In the child: run, and end at once, whatever threads and open files the libraries have.
+
+    The signals stay blocked here; the parent answers them.
+    """
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     code = 1
     try:
