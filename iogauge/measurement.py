@@ -81,14 +81,16 @@ class Sweep(_Record):
 
 
 class Software(_Record):
-    """What the numbers depend on. ``kernels`` is a hash of the kernels' sources; ``netcdf``: built without it is null."""
+    """What the numbers depend on; null is built without. ``kernels`` is a hash of the kernels' sources, ``packages`` are
+    Python's, by name."""
 
     hdf5: str | None
     netcdf: str | None = None
-    mpi: Text
+    mpi: Text | None
     suite: Text
     kernels: Text
     compiler: Text
+    packages: dict[str, str] = {}
 
 
 class Measurement(_Record):

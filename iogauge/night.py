@@ -147,10 +147,10 @@ def _run_report(entries: list[dict[str, Any]]) -> RunReport:
 
 
 def _software(entries: Iterable[dict[str, Any]]) -> Software | None:
-    for entry in entries:
-        for record in entry.get("measurements") or ():
-            return Software.model_validate(record["software"])
-    return None
+    """That of the kernels in C where one ran: the one in Python has libraries of its own, named in its records."""
+    records = [record["software"] for entry in entries for record in entry.get("measurements") or ()]
+    found = next((software for software in records if software["mpi"]), records[0] if records else None)
+    return None if found is None else Software.model_validate(found)
 
 
 def _case(entry: dict[str, Any]) -> Case:

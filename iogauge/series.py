@@ -62,12 +62,18 @@ def _metadata(pattern: Mapping[str, Any]) -> list[str]:
     return words + ["collective-metadata"] * bool(pattern["collective_metadata"])
 
 
+def _formats(pattern: Mapping[str, Any]) -> list[str]:
+    whole = pattern["chunk"] == pattern["elements"]
+    return ["whole" if whole else "chunked", f"{len(pattern['elements'])}d"]
+
+
 #: What a benchmark's pattern is called; one function a benchmark.
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "blocks": _blocks,
     "metadata": _metadata,
     "particles": _particles,
     "segments": _segments,
+    "formats": _formats,
 }
 
 

@@ -71,7 +71,7 @@ def headline(night: Night) -> str:
     words = [f"iogauge {software.suite if software else ''}".strip(), f"site {night.site}", f"suite {night.suite}"]
     words.append(f"{len(night.cases)} of {night.selected} cases")
     if software:
-        words += [f"HDF5 {software.hdf5}", software.mpi, f"kernels {software.kernels}"]
+        words += [f"HDF5 {software.hdf5}", software.mpi or "no MPI", f"kernels {software.kernels}"]
     return " · ".join(words)
 
 

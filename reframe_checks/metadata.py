@@ -31,7 +31,6 @@ class MetadataCheck(KernelCheck):
     """Shared and private places; what is not the default is compared with the default in the same job."""
 
     kernel = "metadata"
-    unit = "operations/s"
     place = parameter(list(PLACES), type=str, loggable=True)
 
     objects = variable(int, value=200)  # a rank's, of each kind

@@ -17,7 +17,7 @@ REFERENCE_VALUES = Path(__file__).resolve().parents[2] / "reference_values"
 class Bands(rfm.RegressionTestPlugin):
     """Looks bands up by the stable key, and registers what the judge found.
 
-    Needs: ``kernel``, ``interface``, ``operations`` with their rates' ``unit``, ``pattern_label()`` by setup; ``judged``
+    Needs: ``kernel``, ``interface``, ``operations``, ``pattern_label()`` by setup; ``judged``
     (:class:`Judgement` or None) after sanity.
     Gives: ``band_key`` and ``band_status`` of the write (found or missing, for all operations) from setup on.
     """
@@ -28,7 +28,6 @@ class Bands(rfm.RegressionTestPlugin):
     judgement = variable(typ.Dict, value={}, loggable=True)
 
     operations = ("write", "read")
-    unit = "MiB/s"
     judged = None
 
     def site_bands(self):
@@ -67,11 +66,12 @@ class Bands(rfm.RegressionTestPlugin):
         references = {}
         for operation in self.operations:
             name = f"{operation}_observed"
-            self.perf_variables[name] = sn.make_performance_function(sn.defer(0), self.unit)
+            unit = "MiB/s" if operation in ("write", "read") else "operations/s"
+            self.perf_variables[name] = sn.make_performance_function(sn.defer(0), unit)
             bands = self.site_bands().find(self.series_key(operation))
             if bands is not None and bands.observed is not None:
                 band = bands.observed
-                references[name] = (band.reference, band.lower, None, self.unit)
+                references[name] = (band.reference, band.lower, None, unit)
         if references:
             self.reference = {self.current_partition.fullname: references}
 

@@ -45,18 +45,18 @@ class KernelBuild(rfm.CompileOnlyRegressionTest):
         return Path(self.stagedir) / "build" / kernel
 
 
-class KernelCheck(Axes, OwnFolder, Bands, rfm.RunOnlyRegressionTest):
-    """A kernel with one pattern: written and read in one job, its baselines beside it, repeat by repeat.
+class RecordsCheck(Axes, OwnFolder, Bands, rfm.RunOnlyRegressionTest):
+    """What writes our records: run in the case's own folder, and judged by them.
 
-    A check gives ``kernel``, ``pattern_options()`` (the kernel's options), ``pattern()`` (the record's names for them),
-    ``baselines()`` and ``bytes_written()``, all as functions of its parameters and variables, valid from setup on.
+    A check gives ``kernel`` (also the word before ``: error:`` in what it says when it fails), ``pattern()`` (the record's
+    names for its pattern) and ``bytes_written()``, as functions of its parameters and variables, valid from setup on, and
+    sets the command, which writes ``records_file``.
     """
 
     kernel = ""
     interface = "hdf5"
     collective = False
 
-    build = fixture(KernelBuild, scope="environment")
     valid_prog_environs = ["*"]
     sourcesdir = str(CHECKOUT / "reframe_checks" / "src")
     time_limit = "3m"
@@ -68,26 +68,8 @@ class KernelCheck(Axes, OwnFolder, Bands, rfm.RunOnlyRegressionTest):
 
     records_file = "records.jsonl"
 
-    def baselines(self) -> list[str]:
-        return ["interface=mpiio", "interface=posix"]
-
     def pattern_label(self) -> str:
         return series.label_of(self.kernel, self.pattern(), self.collective)
-
-    def kernel_options(self, records_file: str) -> list[str]:
-        options = {
-            "interface": self.interface,
-            "collective": "yes" if self.collective else "no",
-            "repeats": self.repeats,
-            "warmup": self.warmup,
-            "json": records_file,
-            **self.pattern_options(),
-        }
-        return [
-            f'--dir "{CASE_FOLDER}"',
-            *(f"--{name} {value}" for name, value in options.items()),
-            *(f"--baseline {changes}" for changes in self.baselines()),
-        ]
 
     def read_measurements(self, stage: Path) -> list[Measurement]:
         return read_records(stage / self.records_file)
@@ -97,9 +79,7 @@ class KernelCheck(Axes, OwnFolder, Bands, rfm.RunOnlyRegressionTest):
         return judgement
 
     @run_before("run")
-    def set_command(self):
-        self.executable = str(self.build.path(self.kernel))
-        self.executable_opts = self.kernel_options(self.records_file)
+    def keep_records(self):
         self.postrun_cmds = ["echo $? > exit_code.txt", *self.postrun_cmds]
         self.keep_files += [self.records_file, "exit_code.txt"]
 
@@ -149,3 +129,35 @@ class KernelCheck(Axes, OwnFolder, Bands, rfm.RunOnlyRegressionTest):
         ended = f"the kernel ended with exit code {text}" if text else "the job ended before the kernel did"
         last = [line for line in errors.splitlines() if line.strip(" -")][-3:]
         return f"{ended}: {said[0] if said else ' / '.join(last) or 'nothing on stderr'}"
+
+
+class KernelCheck(RecordsCheck):
+    """A kernel with one pattern: written and read in one job, its baselines beside it, repeat by repeat.
+
+    A check gives, besides, ``pattern_options()`` (the kernel's options) and ``baselines()``.
+    """
+
+    build = fixture(KernelBuild, scope="environment")
+
+    def baselines(self) -> list[str]:
+        return ["interface=mpiio", "interface=posix"]
+
+    def kernel_options(self, records_file: str) -> list[str]:
+        options = {
+            "interface": self.interface,
+            "collective": "yes" if self.collective else "no",
+            "repeats": self.repeats,
+            "warmup": self.warmup,
+            "json": records_file,
+            **self.pattern_options(),
+        }
+        return [
+            f'--dir "{CASE_FOLDER}"',
+            *(f"--{name} {value}" for name, value in options.items()),
+            *(f"--baseline {changes}" for changes in self.baselines()),
+        ]
+
+    @run_before("run")
+    def set_command(self):
+        self.executable = str(self.build.path(self.kernel))
+        self.executable_opts = self.kernel_options(self.records_file)
