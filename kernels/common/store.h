@@ -26,9 +26,8 @@ enum { PARTICLE_MEMBERS = 8, PARTICLE_BYTES = 32, STORE_DIMENSIONS = 4 };
 extern const char *const particle_member_names[PARTICLE_MEMBERS];
 
 enum element {
-    ELEMENT_WORD64, /* uint64 */
-    ELEMENT_DOUBLE,
     ELEMENT_WORD64,  /* uint64 */
+    ELEMENT_DOUBLE,
     ELEMENT_BYTE,    /* uint8 */
     ELEMENT_MEMBER,  /* one member of a particle: float or int32 */
     ELEMENT_WRAPPED, /* one member as a compound type with that single member (h5bench's file type for IC) */
@@ -45,8 +44,8 @@ struct dataset {
     uint64_t base_bytes;              /* where the raw interfaces put row 0 */
     uint64_t chunk[STORE_DIMENSIONS]; /* HDF5, netCDF-4: of elements; chunk[0] 0: contiguous */
     unsigned unlimited;               /* HDF5: bit I set: dimension I can grow */
-    uint64_t
-        first_extent[STORE_DIMENSIONS]; /* HDF5: it is made with that, and store_extend does the rest; [0] 0: EXTENT */
+    /* HDF5: what it is made with, store_extend does the rest; [0] 0: EXTENT */
+    uint64_t first_extent[STORE_DIMENSIONS];
 };
 
 struct selection {
