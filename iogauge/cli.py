@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from iogauge import __version__, nightly, terminal
+from iogauge import __version__, nightly, sweep, terminal
 from iogauge.case_folders import remove_left_over
 from iogauge.errors import InputError
+from iogauge.measurement import Metric
 from iogauge.night import Night
 from iogauge.report import write_report
 
@@ -139,6 +140,40 @@ def clean_command(run_folder: Path) -> None:
     """
     removed = remove_left_over(run_folder)
     click.echo("\n".join(f"removed {name}" for name in removed) or "nothing was left over")
+
+
+@main.command("sweep")
+@click.argument("records", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--metric", type=click.Choice(["observed", "raw"]), default="observed", show_default=True)
+@click.option(
+    "--single",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="records of tiles --suite baseline: show the parallel rates against a single process's",
+)
+@click.option("--csv", "table", type=click.Path(path_type=Path), help="write hdf5_iotest's columns there (tiles only)")
+@_answers
+def sweep_command(records: Path, metric: Metric, single: Path | None, table: Path | None) -> None:
+    """Show how far the cases of a sweep lie apart, and which option causes it.
+
+    RECORDS: what a kernel with --sweep, or tiles with --suite or --ini, wrote with --json.
+
+    \b
+    Examples:
+      iogauge sweep tiles.jsonl
+      iogauge sweep tiles.jsonl --single single.jsonl --csv hdf5_iotest.csv
+    """
+    measurements = sweep.load(records)
+    summaries = sweep.summarize(measurements, metric)
+    speedups = sweep.against_single(measurements, sweep.load(single), metric) if single else []
+    if table:
+        text = sweep.to_csv(measurements)
+        with table.open("x", encoding="utf-8") as file:
+            file.write(text)
+    console = _console()
+    for summary in summaries:
+        terminal.print_sweep(console, summary)
+    if speedups:
+        terminal.print_speedups(console, speedups)
 
 
 def _listed(numbers: Iterable[int]) -> str:

@@ -67,12 +67,22 @@ def _formats(pattern: Mapping[str, Any]) -> list[str]:
     return ["whole" if whole else "chunked", f"{len(pattern['elements'])}d"]
 
 
+def _tiles(pattern: Mapping[str, Any]) -> list[str]:
+    words = [f"rank{pattern['rank']}", str(pattern["slowest"])]
+    if pattern["layout"] != "contiguous":
+        words.append(str(pattern["layout"]))
+    if pattern["scaling"] != "weak":
+        words.append(str(pattern["scaling"]))
+    return words + [str(pattern["io"])] * (pattern["io"] in ("posix", "core", "mpi-io-uni"))
+
+
 #: What a benchmark's pattern is called; one function a benchmark.
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "blocks": _blocks,
     "metadata": _metadata,
     "particles": _particles,
     "segments": _segments,
+    "tiles": _tiles,
     "formats": _formats,
 }
 

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from iogauge.judge import Judgement, RatioRow, Row
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night
+from iogauge.sweep import Speedup, Summary
 
 #: Symbol and colour of a verdict; the word always stands beside them.
 STYLES = {
@@ -165,3 +166,44 @@ def print_evidence(console: Console, night: Night, key: str) -> bool:
         console.print(f"  placement   {escape(case.judgement.placement or '-')}")
         console.print(f"  evidence    {escape(case.stage)}", soft_wrap=True)
     return bool(found or invalid)
+
+
+_BAR_CHARACTERS = 30
+
+
+def print_sweep(console: Console, summary: Summary) -> None:
+    """The spread of a sweep's cases, and a bar for each level of each option, those that matter most first."""
+    console.print(
+        f"[bold]{summary.operation}[/]  {summary.cases} cases, {summary.metric} {summary.unit}: {rate(summary.slowest)} to "
+        f"{rate(summary.fastest)}, median {rate(summary.median)}; spread {summary.fastest / summary.slowest:.1f} times"
+    )
+    console.print(f"  slowest  {escape(summary.slowest_case)}")
+    console.print(f"  fastest  {escape(summary.fastest_case)}")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("  option", "explains", "best to worst", "value", f"mean {summary.unit}", ""):
+        table.add_column(title, no_wrap=True)
+    most = max(level.rate for effect in summary.effects for level in effect.levels)
+    for effect in summary.effects:
+        for number, level in enumerate(effect.levels):
+            first = number == 0
+            table.add_row(
+                f"  {effect.option}" if first else "",
+                percent(effect.share) if first else "",
+                f"{effect.ratio:.2f}" if first else "",
+                escape(level.value),
+                rate(level.rate),
+                "█" * max(1, round(_BAR_CHARACTERS * level.rate / most)),
+            )
+    console.print(table)
+    rest = 1 - sum(effect.share for effect in summary.effects)
+    console.print(f"  what no option explains alone (interaction and noise): {percent(max(0.0, rest))}")
+
+
+def print_speedups(console: Console, speedups: list[Speedup]) -> None:
+    """Parallel rates over a single process's, equal cases to each other."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("operation", "io", "to a single process with", "cases", "least", "median", "most"):
+        table.add_column(title, no_wrap=True)
+    for s in speedups:
+        table.add_row(s.operation, s.io, s.single, str(s.cases), f"{s.least:.2f}", f"{s.median:.2f}", f"{s.most:.2f}")
+    console.print(table)

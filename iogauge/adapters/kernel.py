@@ -81,13 +81,14 @@ def _belong_together(measurements: list[Measurement]) -> None:
         if m.operation not in main:
             raise Refusal(f"a baseline of {m.operation} without its main case")
     first = measurements[0]
-    for m in measurements[1:]:
+    first_of_case: dict[str, Measurement] = {}
+    for m in measurements:
         if len(m.repeats) != len(first.repeats):
             raise Refusal("records with unequal numbers of repeats")
-        shared = min(m.ranks, first.ranks)  # fewer ranks: the first ones, with --processes
-        if (m.benchmark, m.placement[:shared], m.software) != (
-            first.benchmark,
-            first.placement[:shared],
-            first.software,
-        ):
-            raise Refusal("records of different runs: benchmark, placement or software differ")
+        # A sweep that was resumed has cases of several launches; what is compared, a case and its baselines, is of one.
+        beside = first_of_case.setdefault(json.dumps(m.sweep.case) if m.sweep else "", m)
+        shared = min(m.ranks, beside.ranks)  # fewer ranks: the first ones, with --processes
+        if m.placement[:shared] != beside.placement[:shared]:
+            raise Refusal("records of different runs: placement differs")
+        if (m.benchmark, m.software) != (first.benchmark, first.software):
+            raise Refusal("records of different runs: benchmark or software differ")
