@@ -94,8 +94,12 @@ static int check_tree(const struct metadata_settings *s, int ranks, char *proble
     uint64_t count = 0;
     uint64_t first_leaf = 0;
     uint64_t total = 0;
-    if (tree_count(s->depth, s->branch, 2 * s->objects, &count, &first_leaf) != 0 ||
-        count - (s->leaves ? first_leaf : 0) > s->objects)
+    const size_t top_bytes = 2 * strlen(s->common.dir) + 64; /* run_path has the folder's name twice */
+    if (tree_longest_path(top_bytes, s->depth) > TREE_PATH_BYTES)
+        return snprintf(problem, bytes, "--dir, --depth %llu: paths of more than %d bytes",
+                        (unsigned long long)s->depth, TREE_PATH_BYTES - 1),
+               -1;
+    if (tree_count(s->depth, s->branch, &count, &first_leaf) != 0 || count - (s->leaves ? first_leaf : 0) > s->objects)
         return snprintf(problem, bytes,
                         "--depth %llu, --branch %llu: more directories to hold objects than a rank's --objects %llu",
                         (unsigned long long)s->depth, (unsigned long long)s->branch, (unsigned long long)s->objects),
@@ -166,7 +170,7 @@ static uint64_t count(const void *settings, int ranks, int operation)
     case WALK_DATASETS:
         return objects * s->attributes;
     case WALK_DIRECTORIES: /* the names listed: objects, and the tree's own directories but for its top */
-        tree_count(s->depth, s->branch, UINT64_MAX, &in_tree, &unused);
+        tree_count(s->depth, s->branch, &in_tree, &unused);
         return objects + (in_tree - 1) * (own_trees(s) ? (uint64_t)ranks : 1);
     }
     return 0;
@@ -360,7 +364,7 @@ static void choose_tree(struct work *work, const struct action *action)
     tree->ranks = (uint64_t)work->run->world->size;
     tree->objects = s->objects;
     tree->branch = s->branch;
-    tree_count(s->depth, s->branch, UINT64_MAX, &tree->directories, &first_leaf);
+    tree_count(s->depth, s->branch, &tree->directories, &first_leaf);
     tree->first_used = s->leaves ? first_leaf : 0;
     if (s->common.interface == INTERFACE_HDF5) {
         work->file_number = (int)action->family - FAMILY_GROUPS;
@@ -368,8 +372,6 @@ static void choose_tree(struct work *work, const struct action *action)
     } else {
         run_path(work->run, (int)action->family - FAMILY_DIRECTORIES, 0, tree->top, sizeof tree->top);
     }
-    if (tree_longest_path(tree, s->depth) > TREE_PATH_BYTES)
-        stop_all(EXIT_BAD_INPUT, "--dir, --depth: paths of more than %d bytes", TREE_PATH_BYTES - 1);
 }
 
 static void choose_file(struct work *work, int rank)

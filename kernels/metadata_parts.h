@@ -145,9 +145,9 @@ void work_spoil_data(struct work *work, struct item *item);
 void work_check_data(struct work *work, struct item *item);
 void work_check_names(struct work *work, struct item *item);
 
-/* Do STEPS on every item of WALK that is this rank's to do: of its own objects, of another rank's, or with COLLECTIVE
+/* Do STEPS on every item of WALK that is this rank's to do: of its own objects, of another rank's, or with TOGETHER
  * of all ranks' together with all ranks. Returns how many operations of them count as this rank's. */
-uint64_t work_walk(struct work *work, enum walk walk, const struct step *steps, bool collective, bool renamed,
+uint64_t work_walk(struct work *work, enum walk walk, const struct step *steps, bool together, bool renamed,
                    enum objects_left left);
 
 #endif

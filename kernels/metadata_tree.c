@@ -4,16 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-int tree_count(uint64_t depth, uint64_t branch, uint64_t most, uint64_t *directories, uint64_t *first_leaf)
+int tree_count(uint64_t depth, uint64_t branch, uint64_t *directories, uint64_t *first_leaf)
 {
     uint64_t level = 1;
     *directories = 1;
     *first_leaf = 0;
     for (uint64_t d = 0; d < depth; d++) {
-        if (__builtin_mul_overflow(level, branch, &level) || level > most - *directories)
-            return -1;
         *first_leaf = *directories;
-        *directories += level;
+        if (__builtin_mul_overflow(level, branch, &level) || __builtin_add_overflow(*directories, level, directories))
+            return -1;
     }
     return 0;
 }
@@ -65,9 +64,9 @@ static char *put_directory(const struct tree *tree, uint64_t rank, uint64_t dire
     return put_number(put_text(at, "/tree-"), directory);
 }
 
-size_t tree_longest_path(const struct tree *tree, uint64_t depth)
+size_t tree_longest_path(size_t top_bytes, uint64_t depth)
 {
-    return strlen(tree->top) + (size_t)(depth + 2) * NAME_BYTES + 1;
+    return top_bytes + (size_t)(depth + 2) * NAME_BYTES + 1;
 }
 
 void tree_directory_path(const struct tree *tree, uint64_t rank, uint64_t directory, char *path)
@@ -99,8 +98,11 @@ int names_expect(struct names *names, const struct name_range ranges[NAME_RANGES
         return 0;
     free(names->text);
     names->room = names->expected + 1;
-    names->text = calloc(names->room, sizeof *names->text);
-    return names->text == NULL ? -1 : 0;
+    names->text = malloc(names->room * sizeof *names->text);
+    if (names->text == NULL)
+        return -1;
+    memset(names->text, 0xff, names->room * sizeof *names->text); /* no page fault while names are listed */
+    return 0;
 }
 
 int names_expect_directory(struct names *names, const struct tree *tree, uint64_t rank, uint64_t directory,

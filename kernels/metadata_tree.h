@@ -21,15 +21,15 @@ struct tree {
 };
 
 /* Directories of a tree DEPTH levels below its top, and the first of the lowest level. Returns 0, or -1 when there are
- * more than MOST. */
-int tree_count(uint64_t depth, uint64_t branch, uint64_t most, uint64_t *directories, uint64_t *first_leaf);
+ * more than can be counted. */
+int tree_count(uint64_t depth, uint64_t branch, uint64_t *directories, uint64_t *first_leaf);
 
 /* The objects of a rank lie in the used directories one after the other, as evenly as they go: those in DIRECTORY are
  * FIRST to FIRST + COUNT. */
 void tree_objects_in(const struct tree *tree, uint64_t directory, uint64_t *first, uint64_t *count);
 
-/* Bytes of the longest path there can be, with its end. */
-size_t tree_longest_path(const struct tree *tree, uint64_t depth);
+/* Bytes of the longest path there can be below a top with TOP_BYTES, with its end. */
+size_t tree_longest_path(size_t top_bytes, uint64_t depth);
 
 /* Paths, into PATH [TREE_PATH_BYTES], which the longest fits. Safe in a signal handler. */
 void tree_directory_path(const struct tree *tree, uint64_t rank, uint64_t directory, char *path);

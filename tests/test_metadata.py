@@ -73,6 +73,24 @@ def test_listings_count_the_trees_own_directories_too(kernels, target):
     assert counts == {"main": 2 * 6 + 3, "baseline": 2 * (6 + 3)}
 
 
+def test_a_chain_of_directories_with_one_leaf_is_a_tree_too(kernels, target):
+    options = ("--depth", "64", "--leaves", "yes", "--objects", "1", "--family", "files")
+    counts = {m.operation: m.operations for m in read_records(metadata(kernels, target, *options).stdout)}
+    assert (counts["file-create"], counts["file-list"]) == (2, 2 + 64)
+    assert list(target.iterdir()) == []
+
+
+def test_paths_too_long_for_the_system_are_refused(kernels, tmp_path):
+    folder = tmp_path
+    while len(str(folder)) < 1300:
+        folder = folder / ("x" * 200)
+    folder.mkdir(parents=True)
+    done = metadata(kernels, folder, "--depth", "60", ranks=1)
+    assert done.returncode == 2
+    assert "--dir, --depth 60: paths of more than 4095 bytes" in done.stderr
+    assert list(folder.iterdir()) == []
+
+
 def test_what_another_rank_made_is_looked_at(kernels, target, tmp_path):
     """Rank 0 of two: what it makes has a 0 in its name, what it stats, renames and removes a 1."""
     trace = tmp_path / "trace"
@@ -146,6 +164,7 @@ BAD = [
     (("--collective-metadata", "yes"), "--collective-metadata yes: only for a shared file through HDF5"),
     (("--objects", "0"), "--objects 0: out of range; allowed: 1 to"),
     (("--objects", "6", "--depth", "2", "--branch", "2"), "--depth 2, --branch 2: more directories to hold objects"),
+    (("--depth", "64", "--branch", "2"), "--depth 64, --branch 2: more directories to hold objects"),
     (("--directory", "ours"), "--directory ours: allowed: shared|private"),
     (("--objects", "1G", "--bytes", "1G"), "free, the case makes"),
     (("--bytes", "1G", "--objects", "10K"), "bytes are free, the case writes 10995116277760"),
@@ -212,8 +231,8 @@ def test_a_full_file_system_is_named_and_left_clean(kernels, small_file_system, 
 @pytest.mark.parametrize(
     "options",
     [
-        ("--objects", "2000"),
-        ("--directory", "private", "--depth", "2", "--branch", "2"),
+        ("--objects", "300"),
+        ("--objects", "500", "--directory", "private", "--depth", "2", "--branch", "2"),
         (*HDF5, "--file-per-process", "yes"),
     ],
 )

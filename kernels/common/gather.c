@@ -3,6 +3,8 @@
 #include "boxes.h"
 #include "failure.h"
 
+#include <stddef.h>
+
 enum { TAG = 3 };
 
 static int my_rank(const struct gather *gather)

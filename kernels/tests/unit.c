@@ -366,13 +366,14 @@ static void objects_fill_the_tree_evenly_and_once(void)
 {
     struct tree tree = {.top = "/t", .ranks = 2, .branch = 3, .objects = 50};
     uint64_t first_leaf = 0;
-    EXPECT(tree_count(2, 3, 1000, &tree.directories, &first_leaf) == 0);
+    EXPECT(tree_count(2, 3, &tree.directories, &first_leaf) == 0);
     EXPECT(tree.directories == 13 && first_leaf == 4);
-    EXPECT(tree_count(2, 3, 12, &tree.directories, &first_leaf) == -1);
-    EXPECT(tree_count(64, 1000000, UINT64_MAX, &tree.directories, &first_leaf) == -1);
+    EXPECT(tree_count(64, 1, &tree.directories, &first_leaf) == 0);
+    EXPECT(tree.directories == 65 && first_leaf == 64);
+    EXPECT(tree_count(64, 2, &tree.directories, &first_leaf) == -1);
     for (int leaves = 0; leaves < 2; leaves++) {
         uint64_t next = 0;
-        tree_count(2, 3, 1000, &tree.directories, &first_leaf);
+        tree_count(2, 3, &tree.directories, &first_leaf);
         tree.first_used = leaves ? first_leaf : 0;
         const uint64_t used = tree.directories - tree.first_used;
         for (uint64_t k = 0; k < tree.directories; k++) {
@@ -402,7 +403,7 @@ static void paths_say_tree_rank_and_object(void)
     EXPECT(strcmp(path, "/t/rank-3/tree-2/tree-6/item-3-6") == 0);
     tree_object_path(&tree, 0, 0, true, path);
     EXPECT(strcmp(path, "/t/rank-0/renamed-0-0") == 0);
-    EXPECT(strlen("/t/rank-3/tree-2/tree-6/item-3-6") < tree_longest_path(&tree, 2));
+    EXPECT(strlen("/t/rank-3/tree-2/tree-6/item-3-6") < tree_longest_path(strlen(tree.top), 2));
 }
 
 /* What names_check says of a listing of directory 0 of a tree shared by two ranks with two objects each. */
