@@ -100,6 +100,7 @@ def test_records_follow_the_schema_and_are_true(all_records):
         assert len(m.repeats) == 2
         assert m.file_bytes >= (m.logical_bytes or 1)
         assert (m.software.mpi, m.software.hdf5) == (None, h5py.version.hdf5_version)
+        assert m.software.netcdf == netCDF4.__netcdf4libversion__
         assert m.software.packages["zarr"] == zarr.__version__
 
 

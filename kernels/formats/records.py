@@ -44,18 +44,19 @@ def core_of(cpu: int) -> int:
 def this_software(formats: Sequence[str]) -> Software:
     """The versions that the numbers depend on. h5py and netCDF4 each carry an HDF5 of their own."""
     packages = {name: importlib.metadata.version(name) for name in ("numpy", *(FORMATS[f].package for f in formats))}
-    hdf5: str | None = None
+    hdf5 = netcdf = None
     if "netcdf" in formats:
         import netCDF4
 
-        packages |= {"netCDF4's netCDF": netCDF4.__netcdf4libversion__, "netCDF4's HDF5": netCDF4.__hdf5libversion__}
-        hdf5 = str(netCDF4.__hdf5libversion__)
+        netcdf = str(netCDF4.__netcdf4libversion__)
+        hdf5 = packages["netCDF4's HDF5"] = str(netCDF4.__hdf5libversion__)
     if "hdf5" in formats:
         import h5py
 
         hdf5 = str(h5py.version.hdf5_version)
     return Software(
         hdf5=hdf5,
+        netcdf=netcdf,
         mpi=None,
         suite=__version__,
         kernels=hash_of_sources(),
