@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-from pathlib import Path
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -36,6 +36,10 @@ class _Region(ctypes.Structure):
 
 class _Box(ctypes.Structure):
     _fields_ = (("start", ctypes.c_uint64 * 4), ("count", ctypes.c_uint64 * 4))
+
+
+def _slice(box: _Box, axis: int) -> slice:
+    return slice(box.start[axis], box.start[axis] + box.count[axis])
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +92,7 @@ def shares(library, form, shape, block, stride, ranks: int) -> list[list[np.ndar
         count = library.region_boxes(ctypes.byref(region), begin, end, None)
         boxes = (_Box * count)()
         library.region_boxes(ctypes.byref(region), begin, end, boxes)
-        found.append([numbers[tuple(slice(s, s + c) for s, c in zip(b.start[:2], b.count[:2]))].ravel() for b in boxes])
+        found.append([numbers[_slice(box, 0), _slice(box, 1)].ravel() for box in boxes])
         before = [library.region_elements_before(ctypes.byref(region), e) for e in (begin, end)]
         assert before[1] - before[0] == sum(map(len, found[-1]))
     library.region_free(ctypes.byref(region))
@@ -96,14 +100,18 @@ def shares(library, form, shape, block, stride, ranks: int) -> list[list[np.ndar
 
 
 CASES = [
-    *[(form, shape, block, (1, 1))
-      for form in ("LDC", "RDC", "PRL")
-      for shape in ((1, 1), (6, 6), (7, 13), (31, 5))
-      for block in ((1, 1), (1, 2), (3, 2), (4, 3), (7, 5), (6, 13), (31, 5))],
-    *[("CS", shape, block, stride)
-      for shape in ((1, 1), (32, 32), (33, 17), (5, 40))
-      for block in ((1, 1), (2, 2), (5, 3), (1, 17), (5, 40))
-      for stride in ((4, 3), (1, 1), (2, 5), (3, 3), (50, 50))],
+    *[
+        (form, shape, block, (1, 1))
+        for form in ("LDC", "RDC", "PRL")
+        for shape in ((1, 1), (6, 6), (7, 13), (31, 5))
+        for block in ((1, 1), (1, 2), (3, 2), (4, 3), (7, 5), (6, 13), (31, 5))
+    ],
+    *[
+        ("CS", shape, block, stride)
+        for shape in ((1, 1), (32, 32), (33, 17), (5, 40))
+        for block in ((1, 1), (2, 2), (5, 3), (1, 17), (5, 40))
+        for stride in ((4, 3), (1, 1), (2, 5), (3, 3), (50, 50))
+    ],
 ]
 
 
@@ -115,8 +123,9 @@ def test_every_element_of_a_region_is_read_by_one_rank_and_once(library, ranks):
             continue
         tried += 1
         expected = np.flatnonzero(stated(form, shape, block, stride))
-        found = np.concatenate([np.concatenate([*share, np.empty(0, int)]) for share in
-                                shares(library, form, shape, block, stride, ranks)])
+        found = np.concatenate(
+            [np.concatenate([*share, np.empty(0, int)]) for share in shares(library, form, shape, block, stride, ranks)]
+        )
         assert sorted(found.astype(int)) == list(expected), (form, shape, block, stride)
     assert tried > 100
 
@@ -129,11 +138,12 @@ def test_ranks_share_a_region_evenly_but_for_a_row(library):
 
 def test_boxes_stand_in_the_order_of_the_rows(library):
     """Memory holds a region row by row: boxes share all rows or none."""
+
     def rows(box: np.ndarray) -> tuple[int, int]:
         return int(box.min()) // 17, int(box.max()) // 17
 
     for form, block, stride in (("PRL", (3, 2), (1, 1)), ("CS", (5, 2), (2, 4)), ("LDC", (20, 3), (1, 1))):
         for share in shares(library, form, (33, 17), block, stride, 2):
-            for box, following in zip(share, share[1:]):
+            for box, following in pairwise(share):
                 assert rows(box) == rows(following) or rows(box)[1] < rows(following)[0]
                 assert box.min() < following.min()

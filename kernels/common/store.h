@@ -8,6 +8,7 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum interface { INTERFACE_HDF5, INTERFACE_MPIIO, INTERFACE_POSIX, INTERFACE_NETCDF };

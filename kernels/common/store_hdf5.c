@@ -265,6 +265,13 @@ static hid_t make_space(const struct store *store, const struct dataset *dataset
     return HDF5_OK(H5Screate_simple(dataset->dimensions, extent, limit), store->path);
 }
 
+static _Noreturn void failure_dataset(const char *call, const struct store *store, const struct dataset *dataset)
+{
+    char where[MESSAGE_BYTES];
+    snprintf(where, sizeof where, "%s: %s", store->path, dataset->name);
+    failure_hdf5(call, where);
+}
+
 static void hdf5_open_dataset(struct store *store, struct slot *slot, bool create)
 {
     const struct hdf5_state *state = store->own;
@@ -281,7 +288,10 @@ static void hdf5_open_dataset(struct store *store, struct slot *slot, bool creat
         HDF5_OK(H5Pclose(creation), path);
         return;
     }
-    slot->dataset_id = HDF5_OK(H5Dopen_async(state->file, dataset->name, H5P_DEFAULT, state->events), path);
+    const hid_t opened = H5Dopen_async(state->file, dataset->name, H5P_DEFAULT, state->events);
+    if (opened < 0)
+        failure_dataset("H5Dopen", store, dataset);
+    slot->dataset_id = opened;
     /* To ask the dataset would be to wait for it. */
     slot->space_id =
         state->events != H5ES_NONE ? make_space(store, dataset) : HDF5_OK(H5Dget_space((hid_t)slot->dataset_id), path);
