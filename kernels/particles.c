@@ -169,7 +169,7 @@ static int check_region(const struct particles_settings *s, char *problem, size_
 static int check_selection(const struct particles_settings *s, char *problem, size_t bytes)
 {
     const uint64_t rows = s->shape[0];
-    if (s->selection == SELECT_PARTIAL && floor(s->fraction * (double)rows) < 1)
+    if (s->selection == SELECT_PARTIAL && partial_rows(s, rows) == 0)
         return refuse(problem, bytes, "--fraction %g: not one of a rank's %llu rows is left", s->fraction,
                       (number)rows);
     if (s->selection == SELECT_STRIDED)

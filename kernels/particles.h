@@ -73,6 +73,9 @@ uint64_t rows_of(const struct particles_settings *s, int rank);
 uint64_t rows_before(const struct particles_settings *s, int rank);
 uint64_t rows_in_file(const struct particles_settings *s, int rank);
 
+/* Rows of ROWS that --fraction leaves. */
+uint64_t partial_rows(const struct particles_settings *s, uint64_t rows);
+
 /* Rows a dataset has in the end. */
 uint64_t final_rows(const struct particles_settings *s, int rank);
 

@@ -68,11 +68,17 @@ static bool takes_everything(const struct particles_settings *s, enum of_what wh
     return s->selection == SELECT_FULL || what == OF_FIRST || (what != OF_READ && !s->write_selected);
 }
 
+/* A fraction with few digits is not a double: 0.29 of 100 rows are 29, not 28. */
+uint64_t partial_rows(const struct particles_settings *s, uint64_t rows)
+{
+    return (uint64_t)floor(s->fraction * (double)rows + 1e-6);
+}
+
 /* The selection's part of ROWS rows that begin at FIRST. */
 static struct selection part_of(const struct particles_settings *s, uint64_t first, uint64_t rows)
 {
     if (s->selection == SELECT_PARTIAL) {
-        const uint64_t part = (uint64_t)floor(s->fraction * (double)rows);
+        const uint64_t part = partial_rows(s, rows);
         return (struct selection){.first = first, .count = part > 0, .stride = part, .block = part};
     }
     const uint64_t fitting = rows < s->block ? 0 : (rows - s->block) / s->stride + 1;

@@ -273,6 +273,11 @@ def test_the_raw_interfaces_read_the_same_regions(kernels, target, interface, fo
     assert read.verified
 
 
+def test_a_fraction_is_as_many_rows_as_it_says(kernels, target):
+    options = ("--selection", "partial", "--fraction", "0.29", "--particles", "100")
+    assert measured(kernels, target, *options)[1].logical_bytes == 3 * 29 * 32 * 2
+
+
 # --- asynchronous ------------------------------------------------------------------------------------------------------
 
 
