@@ -30,7 +30,7 @@ TOO_NOISY_ABOVE_SPREAD = 0.2
 CACHED_ABOVE_FRACTION = 0.05
 
 #: Options that shape only what is read: a write does not differ in them.
-_READ_ONLY_OPTIONS = {"selection", "fraction", "stride", "block"}
+_READ_ONLY_OPTIONS = {"selection", "fraction", "stride", "stride-columns", "block", "block-columns", "blocks"}
 
 _RATIO_NAMES = {"mpiio": "MPI-IO", "posix": "POSIX", "hdf5": "HDF5", "netcdf": "netCDF-4", "zarr": "Zarr"}
 

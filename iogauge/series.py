@@ -22,6 +22,18 @@ def _particles(pattern: Mapping[str, Any]) -> list[str]:
         words.append(f"{pattern['dimensions']}d")
     if pattern["selection"] != "full":
         words.append(str(pattern["selection"]))
+    if pattern.get("write_selected", False):
+        words.append("selected-write")
+    if "write_mode" in pattern:
+        words.append(str(pattern["write_mode"]))
+    if "stdev" in pattern:
+        words.append("varied")
+    if "memory_limit_bytes" in pattern:
+        words.append("limited")
+    if "delayed_close" in pattern:
+        words.append(f"close{pattern['delayed_close']}")
+    if "content" in pattern:
+        words.append(str(pattern["content"]))
     if pattern["file_per_process"]:
         words.append("file-per-process")
     return words + ["chunked"] * bool(pattern["chunk"])
@@ -102,6 +114,8 @@ def _common(pattern: Mapping[str, Any]) -> list[str]:
         words.append(f"meta{pattern['meta_block_bytes']}")
     if pattern.get("extendible", False):
         words.append("extendible")
+    if "async" in pattern:
+        words.append(f"async-{pattern['async']}")
     return words
 
 

@@ -1,47 +1,60 @@
 /* particles: VPIC-IO's write and BD-CATS-IO's read as h5bench has them. Every rank has particles of eight members,
  * written in time steps with emulated computing between. Locality says how members lie in memory and in the file:
  * contiguous (an array a member) or interleaved (an array of particles): CC, CI, IC, II. */
+#include "particles.h"
+
+#include "common/cases.h"
 #include "common/failure.h"
-#include "common/run.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
-
-enum { CC, CI, IC, II };
-enum { SELECT_FULL, SELECT_PARTIAL, SELECT_STRIDED };
-enum { WORD = 4 };
-
-struct particles_settings {
-    struct common_settings common;
-    uint64_t particles; /* of a rank, in a step */
-    uint64_t dimensions;
-    uint64_t steps;
-    double compute_seconds;
-    int locality;
-    int selection;
-    double fraction;
-    uint64_t stride;
-    uint64_t block;
-    uint64_t chunk_rows;
-    uint64_t shape[STORE_DIMENSIONS]; /* of a rank's particles; worked out by check */
-};
 
 #define FIELD(member) offsetof(struct particles_settings, member)
 
+static const char localities[] = "CC|CI|IC|II";
+static const char selections[] = "full|partial|strided|LDC|RDC|PRL|CS";
+static const char write_modes[] = "new|overwrite|append";
+
+/* Steps after which a step's datasets are closed: so many that the file is closed first. */
+enum { CLOSED_WITH_FILE = 1000000 };
+
 static const struct option particles_options[] = {
     {"particles", OPTION_COUNT, FIELD(particles), 1, OPTION_MAX, NULL, "particles a rank has in a step"},
+    {"stdev", OPTION_REAL, FIELD(deviation), 0, OPTION_MAX, NULL,
+     "of the ranks' particles: drawn from a normal distribution; 0: all ranks have --particles"},
     {"dimensions", OPTION_COUNT, FIELD(dimensions), 1, 3, NULL, "of the arrays; ranks divide the slowest"},
+    {"columns", OPTION_COUNT, FIELD(columns), 0, OPTION_MAX, NULL,
+     "second dimension; 0: as near to a square as can be"},
+    {"layers", OPTION_COUNT, FIELD(layers), 0, OPTION_MAX, NULL, "third dimension; 0: as near to a cube as can be"},
     {"steps", OPTION_COUNT, FIELD(steps), 1, 1000000, NULL, "time steps"},
     {"compute-seconds", OPTION_REAL, FIELD(compute_seconds), 0, 86400, NULL, "pause between steps, not counted"},
-    {"locality", OPTION_CHOICE, FIELD(locality), 0, 0, "CC|CI|IC|II",
+    {"locality", OPTION_CHOICE, FIELD(locality), 0, 0, localities,
      "contiguous or interleaved, in memory and in the file"},
-    {"selection", OPTION_CHOICE, FIELD(selection), 0, 0, "full|partial|strided", "what is read of it"},
+    {"write-mode", OPTION_CHOICE, FIELD(write_mode), 0, 0, write_modes,
+     "a new file, or one that has data, made outside the clock: as many again are written over it or behind it"},
+    {"write-selected", OPTION_YESNO, FIELD(write_selected), 0, 0, NULL, "write, too, only what --selection says"},
+    {"delayed-close", OPTION_COUNT, FIELD(delayed_close), 0, CLOSED_WITH_FILE, NULL,
+     "steps after which a step's datasets are closed; from --steps on: with the file"},
+    {"memory-limit", OPTION_BYTES, FIELD(memory_bytes), 0, OPTION_MAX, NULL,
+     "for a rank's buffers: data move in pieces that fit; 0: whatever a step needs"},
+    ASYNC_OPTION,
+    {"selection", OPTION_CHOICE, FIELD(selection), 0, 0, selections,
+     "what is read of it; of two dimensions: left or right diagonal corners, frame (PRL), cross stencil"},
     {"fraction", OPTION_REAL, FIELD(fraction), 0, 1, NULL, "partial: part of each rank's rows, the first ones"},
-    {"stride", OPTION_COUNT, FIELD(stride), 1, OPTION_MAX, NULL, "strided: rows from block to block"},
-    {"block", OPTION_COUNT, FIELD(block), 1, OPTION_MAX, NULL, "strided: rows of a block"},
-    {"chunk", OPTION_COUNT, FIELD(chunk_rows), 0, 4294967295.0, NULL,
+    {"stride", OPTION_COUNT, FIELD(stride), 1, OPTION_MAX, NULL, "strided, CS: rows from block to block"},
+    {"stride-columns", OPTION_COUNT, FIELD(stride_columns), 1, OPTION_MAX, NULL, "CS: columns from block to block"},
+    {"block", OPTION_COUNT, FIELD(block), 1, OPTION_MAX, NULL,
+     "strided, LDC, RDC, CS: rows of a block; PRL: of the frame's top and bottom"},
+    {"block-columns", OPTION_COUNT, FIELD(block_columns), 1, OPTION_MAX, NULL,
+     "LDC, RDC, CS: columns of a block; PRL: of the frame's sides"},
+    {"blocks", OPTION_COUNT, FIELD(blocks), 0, OPTION_MAX, NULL, "strided: of a rank; 0: as many as fit"},
+    {"chunk", OPTION_COUNT, FIELD(chunk[0]), 0, 4294967295.0, NULL,
      "HDF5: rows (of the slowest dimension) of a chunk; 0: contiguous"},
+    {"chunk-columns", OPTION_COUNT, FIELD(chunk[1]), 0, 4294967295.0, NULL, "HDF5: second dimension; 0: all of it"},
+    {"chunk-layers", OPTION_COUNT, FIELD(chunk[2]), 0, 4294967295.0, NULL, "HDF5: third dimension; 0: all of it"},
+    {"foreign", OPTION_TEXT, FIELD(common.foreign), 0, 0, NULL,
+     "read this file of --dir, which h5bench wrote (CC): shape, type and count are checked, the content is not"},
     {0}};
 
 static void defaults(void *settings)
@@ -50,10 +63,26 @@ static void defaults(void *settings)
     s->particles = 1 << 20;
     s->dimensions = 1;
     s->steps = 2;
+    s->delayed_close = CLOSED_WITH_FILE;
     s->fraction = 0.5;
-    s->stride = 4096;
-    s->block = 1024;
+    s->stride = s->stride_columns = 4096;
+    s->block = s->block_columns = 1024;
 }
+
+/* --- is it possible? -------------------------------------------------------------------------------------------- */
+
+static int refuse(char *problem, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int refuse(char *problem, size_t bytes, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(problem, bytes, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+typedef unsigned long long number; /* as printf has it */
 
 /* The largest divisor of COUNT that is no larger than LIMIT. */
 static uint64_t divisor_below(uint64_t count, uint64_t limit)
@@ -63,71 +92,148 @@ static uint64_t divisor_below(uint64_t count, uint64_t limit)
     return limit;
 }
 
-/* As near to a square or a cube as the number of particles allows, the slowest dimension the largest. */
-static int work_out_shape(struct particles_settings *s)
+/* As near to a square or a cube as the number of particles allows, the slowest dimension the largest, where no size was
+ * given. */
+static int work_out_shape(struct particles_settings *s, char *problem, size_t bytes)
 {
     const double particles = (double)s->particles;
-    s->shape[0] = s->particles;
+    const uint64_t given[3] = {0, s->columns, s->layers};
     s->shape[1] = s->shape[2] = 1;
+    if (s->dimensions < 2 && s->columns > 0)
+        return refuse(problem, bytes, "--columns %llu: --dimensions 2 or 3 is needed", (number)s->columns);
+    if (s->dimensions < 3 && s->layers > 0)
+        return refuse(problem, bytes, "--layers %llu: --dimensions 3 is needed", (number)s->layers);
     if (s->dimensions == 3)
-        s->shape[2] = divisor_below(s->particles, (uint64_t)(cbrt(particles) + 0.5));
+        s->shape[2] = s->layers > 0 ? s->layers : divisor_below(s->particles, (uint64_t)(cbrt(particles) + 0.5));
     if (s->dimensions >= 2)
-        s->shape[1] =
-            divisor_below(s->particles / s->shape[2], (uint64_t)(sqrt(particles / (double)s->shape[2]) + 0.5));
+        s->shape[1] = s->columns > 0 ? s->columns
+                                     : divisor_below(s->particles / s->shape[2],
+                                                     (uint64_t)(sqrt(particles / (double)s->shape[2]) + 0.5));
     s->shape[0] = s->particles / s->shape[1] / s->shape[2];
+    if (s->shape[0] * s->shape[1] * s->shape[2] != s->particles)
+        return refuse(problem, bytes, "--particles %llu: not a multiple of --columns %llu, --layers %llu",
+                      (number)s->particles, (number)s->shape[1], (number)s->shape[2]);
     for (uint64_t i = 1; i < s->dimensions; i++)
-        if (s->shape[i] == 1)
-            return -1;
+        if (s->shape[i] == 1 && given[i] == 0)
+            return refuse(problem, bytes,
+                          "--particles %llu: cannot be laid out in --dimensions %llu (too few divisors)",
+                          (number)s->particles, (number)s->dimensions);
     return 0;
 }
 
-static uint64_t sharers(const struct particles_settings *s, int ranks)
+static int check_size(const struct particles_settings *s, char *problem, size_t bytes)
 {
-    return s->common.file_per_process ? 1 : (uint64_t)ranks;
+    uint64_t product = 0;
+    if (checked_product(s->particles, PARTICLE_BYTES, &product) || checked_product(product, s->steps, &product) ||
+        checked_product(product, (uint64_t)s->ranks, &product) ||
+        checked_product(product, s->write_mode == WRITE_APPEND ? 2 : 1, &product) ||
+        checked_product(product, s->deviation > 0 ? 2 : 1, &product))
+        return refuse(problem, bytes,
+                      "--particles %llu times 32 bytes, %llu steps and %d ranks: more bytes than a file offset holds",
+                      (number)s->particles, (number)s->steps, s->ranks);
+    if (s->deviation > (double)s->particles)
+        return refuse(problem, bytes, "--stdev %g: more than the mean, --particles %llu", s->deviation,
+                      (number)s->particles);
+    return 0;
 }
 
-static bool interleaved_in_file(const struct particles_settings *s)
+static int check_strided(const struct particles_settings *s, char *problem, size_t bytes)
 {
-    return s->locality == CI || s->locality == II;
+    const uint64_t rows = s->shape[0];
+    if (s->block > rows)
+        return refuse(problem, bytes, "--block %llu: larger than a rank's %llu rows", (number)s->block, (number)rows);
+    if (s->stride < s->block)
+        return refuse(problem, bytes, "--stride %llu: smaller than --block %llu", (number)s->stride, (number)s->block);
+    if (s->blocks > (rows - s->block) / s->stride + 1)
+        return refuse(problem, bytes, "--blocks %llu: a rank's %llu rows hold %llu of them", (number)s->blocks,
+                      (number)rows, (number)((rows - s->block) / s->stride + 1));
+    return 0;
+}
+
+static int check_region(const struct particles_settings *s, char *problem, size_t bytes)
+{
+    char name[16];
+    option_choice(selections, s->selection, name, sizeof name);
+    if (s->dimensions != 2)
+        return refuse(problem, bytes, "--selection %s: --dimensions 2 is needed", name);
+    if (s->block_columns > s->shape[1])
+        return refuse(problem, bytes, "--block-columns %llu: more than the dataset's %llu columns",
+                      (number)s->block_columns, (number)s->shape[1]);
+    for (int owner = 0; owner < (s->common.file_per_process ? s->ranks : 1); owner++)
+        if (s->block > final_rows(s, owner))
+            return refuse(problem, bytes, "--block %llu: more than the dataset's %llu rows", (number)s->block,
+                          (number)final_rows(s, owner));
+    return 0;
+}
+
+static int check_selection(const struct particles_settings *s, char *problem, size_t bytes)
+{
+    const uint64_t rows = s->shape[0];
+    if (s->selection == SELECT_PARTIAL && partial_rows(s, rows) == 0)
+        return refuse(problem, bytes, "--fraction %g: not one of a rank's %llu rows is left", s->fraction,
+                      (number)rows);
+    if (s->selection == SELECT_STRIDED)
+        return check_strided(s, problem, bytes);
+    if (s->selection >= SELECT_REGION)
+        return check_region(s, problem, bytes);
+    return 0;
+}
+
+static int check_writing(const struct particles_settings *s, char *problem, size_t bytes)
+{
+    const bool hdf5 = s->common.interface == INTERFACE_HDF5;
+    if (s->write_mode == WRITE_APPEND && hdf5 && !s->common.hdf5.extendible)
+        return refuse(problem, bytes, "--write-mode append: HDF5's datasets must be able to grow; --extendible yes");
+    if (s->write_mode == WRITE_APPEND && s->write_selected)
+        return refuse(problem, bytes, "--write-selected yes: --write-mode append appends whole rows");
+    if (s->common.hdf5.async != ASYNC_NO && !hdf5)
+        return refuse(problem, bytes, "--async: only through HDF5");
+    return 0;
+}
+
+static int check_foreign(const struct particles_settings *s, char *problem, size_t bytes)
+{
+    if (s->common.foreign == NULL)
+        return 0;
+    if (s->common.operation != OPERATION_READ)
+        return refuse(problem, bytes, "--foreign %s: only with --operation read", s->common.foreign);
+    if (s->common.interface != INTERFACE_HDF5 || s->locality != CC || s->common.file_per_process ||
+        s->write_mode != WRITE_NEW)
+        return refuse(problem, bytes,
+                      "--foreign %s: only through HDF5, a file that all ranks share, --locality CC, --write-mode new",
+                      s->common.foreign);
+    return 0;
+}
+
+static int check_memory(struct particles_settings *s, char *problem, size_t bytes)
+{
+    const uint64_t most_rows = s->deviation > 0 ? 2 * s->shape[0] - 1 : s->shape[0];
+    s->most_elements = most_rows * row_elements(s) * (s->write_mode == WRITE_APPEND ? 2 : 1);
+    if (s->selection >= SELECT_REGION)
+        s->most_elements += s->shape[1]; /* shares of a region are cut at rows */
+    if (buffer_elements(s) < row_elements(s))
+        return refuse(problem, bytes, "--memory-limit %llu: a rank needs %llu bytes for a row of %llu particles",
+                      (number)s->memory_bytes, (number)least_memory_bytes(s), (number)row_elements(s));
+    return 0;
 }
 
 static int check(void *settings, int ranks, char *problem, size_t bytes)
 {
     struct particles_settings *s = settings;
-    uint64_t product = 0;
-    if (checked_product(s->particles, PARTICLE_BYTES, &product) || checked_product(product, s->steps, &product) ||
-        checked_product(product, (uint64_t)ranks, &product))
-        return snprintf(problem, bytes,
-                        "--particles %llu times 32 bytes, %llu steps and %d ranks: more bytes than a file offset holds",
-                        (unsigned long long)s->particles, (unsigned long long)s->steps, ranks),
-               -1;
-    if (work_out_shape(s) != 0)
-        return snprintf(problem, bytes, "--particles %llu: cannot be laid out in --dimensions %llu (too few divisors)",
-                        (unsigned long long)s->particles, (unsigned long long)s->dimensions),
-               -1;
-    const unsigned long long rows = s->shape[0];
-    if (s->selection == SELECT_PARTIAL && floor(s->fraction * (double)s->shape[0]) < 1)
-        return snprintf(problem, bytes, "--fraction %g: not one of a rank's %llu rows is left", s->fraction, rows), -1;
-    if (s->selection == SELECT_STRIDED && s->block > s->shape[0])
-        return snprintf(problem, bytes, "--block %llu: larger than a rank's %llu rows", (unsigned long long)s->block,
-                        rows),
-               -1;
-    if (s->selection == SELECT_STRIDED && s->stride < s->block)
-        return snprintf(problem, bytes, "--stride %llu: smaller than --block %llu", (unsigned long long)s->stride,
-                        (unsigned long long)s->block),
-               -1;
-    return 0;
+    s->ranks = ranks;
+    if (check_size(s, problem, bytes) != 0 || work_out_shape(s, problem, bytes) != 0 ||
+        check_selection(s, problem, bytes) != 0 || check_writing(s, problem, bytes) != 0 ||
+        check_foreign(s, problem, bytes) != 0)
+        return -1;
+    return check_memory(s, problem, bytes);
 }
+
+/* --- what it is ------------------------------------------------------------------------------------------------- */
 
 static int files(const void *settings)
 {
     (void)settings;
     return 1;
-}
-
-static int datasets_in_step(const struct particles_settings *s)
-{
-    return interleaved_in_file(s) ? 1 : PARTICLE_MEMBERS;
 }
 
 static enum element element_in_file(const struct particles_settings *s)
@@ -137,12 +243,22 @@ static enum element element_in_file(const struct particles_settings *s)
     return s->locality == IC ? ELEMENT_WRAPPED : ELEMENT_MEMBER;
 }
 
+/* Rows of the longest dataset: files of one rank differ where ranks do. */
+static uint64_t most_rows(const struct particles_settings *s)
+{
+    uint64_t most = final_rows(s, 0);
+    for (int r = 1; r < s->ranks && s->common.file_per_process && s->deviation > 0; r++)
+        most = final_rows(s, r) > most ? final_rows(s, r) : most;
+    return most;
+}
+
 static void layout(const void *settings, int ranks, struct layout *layout)
 {
     const struct particles_settings *s = settings;
     const uint64_t alignment = s->common.alignment_bytes > 0 ? s->common.alignment_bytes : 1;
     const int per_step = datasets_in_step(s);
-    const uint64_t row_elements = s->shape[1] * s->shape[2];
+    const uint64_t rows = most_rows(s);
+    (void)ranks;
     layout->count = (int)s->steps * per_step;
     layout->datasets = calloc((size_t)layout->count, sizeof *layout->datasets);
     if (layout->datasets == NULL)
@@ -153,10 +269,11 @@ static void layout(const void *settings, int ranks, struct layout *layout)
         *dataset = (struct dataset){.element = element_in_file(s),
                                     .member = member,
                                     .dimensions = (int)s->dimensions,
-                                    .extent = {s->shape[0] * sharers(s, ranks), s->shape[1], s->shape[2]},
-                                    .row_bytes = row_elements * (interleaved_in_file(s) ? PARTICLE_BYTES : WORD),
+                                    .extent = {rows, s->shape[1], s->shape[2]},
+                                    .row_bytes = row_elements(s) * (interleaved_in_file(s) ? PARTICLE_BYTES : WORD),
                                     .base_bytes = (layout->bytes + alignment - 1) / alignment * alignment,
-                                    .chunk = {s->chunk_rows, s->shape[1], s->shape[2]}};
+                                    .chunk = {s->chunk[0], s->chunk[1] > 0 ? s->chunk[1] : s->shape[1],
+                                              s->chunk[2] > 0 ? s->chunk[2] : s->shape[2]}};
         snprintf(dataset->name, sizeof dataset->name, "Timestep_%d/%s", i / per_step,
                  interleaved_in_file(s) ? "particles" : particle_member_names[member]);
         layout->bytes = dataset->base_bytes + dataset->extent[0] * dataset->row_bytes;
@@ -167,49 +284,71 @@ static void rows(const void *settings, int ranks, int rank, uint64_t *first, uin
 {
     const struct particles_settings *s = settings;
     (void)ranks;
-    *first = s->common.file_per_process ? 0 : (uint64_t)rank * s->shape[0];
-    *count = s->shape[0];
-}
-
-/* OWNER's rows, all of them or what --selection leaves of them. */
-static struct selection select_rows(const struct particles_settings *s, int owner, bool everything)
-{
-    const uint64_t first = s->common.file_per_process ? 0 : (uint64_t)owner * s->shape[0];
-    const int selection = everything ? SELECT_FULL : s->selection;
-    if (selection == SELECT_PARTIAL) {
-        const uint64_t part = (uint64_t)floor(s->fraction * (double)s->shape[0]);
-        return (struct selection){.first = first, .count = 1, .stride = part, .block = part};
+    *first = rows_before(s, rank);
+    *count = rows_of(s, rank);
+    if (s->write_mode == WRITE_APPEND)
+        *count += rows_in_file(s, rank);
+    if (s->selection >= SELECT_REGION) {
+        struct share share = share_of(s, rank, OF_READ);
+        region_reach(&share.region, share.from, share.to, first, count);
+        share_free(&share);
     }
-    if (selection == SELECT_STRIDED)
-        return (struct selection){
-            .first = first, .count = (s->shape[0] - s->block) / s->stride + 1, .stride = s->stride, .block = s->block};
-    return (struct selection){.first = first, .count = 1, .stride = s->shape[0], .block = s->shape[0]};
 }
 
 static uint64_t logical_bytes(const void *settings, int ranks, bool of_read)
 {
     const struct particles_settings *s = settings;
-    const struct selection selection = select_rows(s, 0, !of_read);
-    return selection_rows(&selection) * s->shape[1] * s->shape[2] * PARTICLE_BYTES * s->steps * (uint64_t)ranks;
+    (void)ranks;
+    return elements_of_all(s, of_read ? OF_READ : OF_WRITE) * PARTICLE_BYTES * s->steps;
 }
 
 static uint64_t access_bytes(const void *settings)
 {
     const struct particles_settings *s = settings;
-    return s->particles * (interleaved_in_file(s) ? PARTICLE_BYTES : WORD);
+    return buffer_elements(s) * (interleaved_in_file(s) ? PARTICLE_BYTES : WORD);
 }
 
 static bool needs_scratch(const void *settings)
 {
-    const int locality = ((const struct particles_settings *)settings)->locality;
-    return locality == CI || locality == IC;
+    const struct particles_settings *s = settings;
+    return interleaved_in_memory(s) != interleaved_in_file(s);
+}
+
+/* What was asked for beyond a plain write of equal shares and its read; a record without these words has none of it. */
+static void describe_more(const struct particles_settings *s, struct json *json)
+{
+    char word[32];
+    if (s->deviation > 0)
+        json_real(json, "stdev", s->deviation);
+    if (s->write_mode != WRITE_NEW)
+        json_text(json, "write_mode", option_choice(write_modes, s->write_mode, word, sizeof word));
+    if (s->write_selected && s->selection != SELECT_FULL)
+        json_truth(json, "write_selected", true);
+    if (s->delayed_close < s->steps)
+        json_whole(json, "delayed_close", s->delayed_close);
+    if (s->memory_bytes > 0)
+        json_whole(json, "memory_limit_bytes", s->memory_bytes);
+    if (s->selection == SELECT_STRIDED && s->blocks > 0)
+        json_whole(json, "blocks", s->blocks);
+    if (s->selection >= SELECT_REGION)
+        json_whole(json, "block_columns", s->block_columns);
+    if (s->selection == SELECT_CS)
+        json_whole(json, "stride_columns", s->stride_columns);
+    if (s->chunk[0] > 0 && s->chunk[1] > 0)
+        json_whole(json, "chunk_columns", s->chunk[1]);
+    if (s->chunk[0] > 0 && s->chunk[2] > 0)
+        json_whole(json, "chunk_layers", s->chunk[2]);
+    if (s->common.foreign != NULL)
+        json_text(json, "content", "foreign");
 }
 
 static void describe(const void *settings, struct json *json)
 {
     const struct particles_settings *s = settings;
+    const bool strides = s->selection == SELECT_STRIDED || s->selection == SELECT_CS;
+    const bool blocks = s->selection == SELECT_STRIDED || s->selection >= SELECT_REGION;
     char word[32];
-    json_text(json, "locality", option_choice("CC|CI|IC|II", s->locality, word, sizeof word));
+    json_text(json, "locality", option_choice(localities, s->locality, word, sizeof word));
     json_whole(json, "dimensions", s->dimensions);
     json_open(json, "shape", '[');
     for (uint64_t i = 0; i < s->dimensions; i++)
@@ -218,158 +357,12 @@ static void describe(const void *settings, struct json *json)
     json_whole(json, "particles", s->particles);
     json_whole(json, "steps", s->steps);
     json_real(json, "compute_seconds", s->compute_seconds);
-    json_text(json, "selection", option_choice("full|partial|strided", s->selection, word, sizeof word));
+    json_text(json, "selection", option_choice(selections, s->selection, word, sizeof word));
     json_real(json, "fraction", s->selection == SELECT_PARTIAL ? s->fraction : 1.0);
-    json_whole(json, "stride", s->selection == SELECT_STRIDED ? s->stride : 0);
-    json_whole(json, "block", s->selection == SELECT_STRIDED ? s->block : 0);
-    json_whole(json, "chunk", s->chunk_rows);
-}
-
-/* Where member M of a step begins in memory that holds COUNT particles, and how far its elements lie apart, in words.
- */
-static uint32_t *member_at(const struct particles_settings *s, uint32_t *memory, int m, uint64_t count, uint64_t *apart)
-{
-    const bool interleaved = s->locality == IC || s->locality == II;
-    *apart = interleaved ? PARTICLE_MEMBERS : 1;
-    return interleaved ? memory + m : memory + (uint64_t)m * count;
-}
-
-static uint64_t member_key(const struct run *run, int m, uint64_t step, int owner)
-{
-    const struct particles_settings *s = run->settings;
-    const uint64_t file = s->common.file_per_process ? (uint64_t)owner : 0;
-    return content_key(s->common.seed, file * PARTICLE_MEMBERS + (uint64_t)m, step);
-}
-
-static void fill_step(struct run *run, uint32_t *memory, uint64_t step)
-{
-    const struct particles_settings *s = run->settings;
-    const struct selection all = select_rows(s, run->world->rank, true);
-    uint64_t apart = 1;
-    for (int m = 0; m < PARTICLE_MEMBERS; m++) {
-        uint32_t *words = member_at(s, memory, m, s->particles, &apart);
-        content_fill32(words, s->particles, apart, member_key(run, m, step, run->world->rank),
-                       all.first * s->shape[1] * s->shape[2]);
-    }
-}
-
-static void check_step(struct run *run, uint32_t *memory, uint64_t step, const struct selection *selection)
-{
-    const struct particles_settings *s = run->settings;
-    const uint64_t row = s->shape[1] * s->shape[2];
-    const uint64_t block = selection->block * row;
-    const uint64_t count = selection_rows(selection) * row;
-    uint64_t apart = 1;
-    for (int m = 0; m < PARTICLE_MEMBERS; m++) {
-        struct content_mismatch mismatch = {0};
-        char name[64];
-        uint32_t *words = member_at(s, memory, m, count, &apart);
-        for (uint64_t k = 0; k < selection->count; k++)
-            content_check32(words + k * block * apart, block, apart, member_key(run, m, step, run->source),
-                            (selection->first + k * selection->stride) * row, &mismatch);
-        snprintf(name, sizeof name, "Timestep_%llu/%s", (unsigned long long)step, particle_member_names[m]);
-        run_checked(run, count * WORD, name, step, &mismatch);
-    }
-}
-
-/* The measured calls of one step. */
-static void move_step(const struct particles_settings *s, struct store *store, int slot, enum direction direction,
-                      const struct selection *selection, uint32_t *memory)
-{
-    const uint64_t count = selection_rows(selection) * s->shape[1] * s->shape[2];
-    switch (s->locality) {
-    case CC:
-        for (int m = 0; m < PARTICLE_MEMBERS; m++)
-            store_move(store, slot + m, direction, selection, memory + (uint64_t)m * count);
-        break;
-    case CI:
-        store_move_members(store, slot, direction, selection, memory);
-        break;
-    case IC:
-        for (int m = 0; m < PARTICLE_MEMBERS; m++)
-            store_move_member(store, slot + m, direction, selection, memory);
-        break;
-    case II:
-        store_move(store, slot, direction, selection, memory);
-        break;
-    }
-}
-
-static void particles_write(struct run *run)
-{
-    const struct particles_settings *s = run->settings;
-    const struct selection all = select_rows(s, run->world->rank, true);
-    const int per_step = datasets_in_step(s);
-    uint32_t *memory = run_memory(s->particles * PARTICLE_BYTES);
-    char path[4096];
-    run_path(run, 0, run->world->rank, path, sizeof path);
-    stopwatch_stretch(run->watch);
-    stopwatch_start(run->watch, PHASE_OPEN);
-    struct store *store = store_create(path, &run->store);
-    stopwatch_stop(run->watch);
-    for (int step = 0; step < (int)s->steps; step++) {
-        if (step > 0 && s->compute_seconds > 0)
-            run_pause(s->compute_seconds);
-        stopwatch_start(run->watch, PHASE_PREPARE);
-        fill_step(run, memory, (uint64_t)step);
-        stopwatch_stop(run->watch);
-
-        stopwatch_stretch(run->watch);
-        stopwatch_start(run->watch, PHASE_OPEN);
-        for (int d = step * per_step; d < (step + 1) * per_step; d++)
-            store_make_dataset(store, d, &run->layout->datasets[d]);
-        stopwatch_stop(run->watch);
-        stopwatch_start(run->watch, PHASE_TRANSFER);
-        move_step(s, store, step * per_step, DIRECTION_WRITE, &all, memory);
-        stopwatch_stop(run->watch);
-    }
-    stopwatch_start(run->watch, PHASE_FLUSH);
-    if (s->common.fsync)
-        store_flush(store);
-    stopwatch_stop(run->watch);
-    stopwatch_start(run->watch, PHASE_CLOSE);
-    store_close(store);
-    stopwatch_stop(run->watch);
-    free(memory);
-}
-
-static void particles_read(struct run *run)
-{
-    const struct particles_settings *s = run->settings;
-    const struct selection selection = select_rows(s, run->source, run->everything);
-    const uint64_t bytes = selection_rows(&selection) * s->shape[1] * s->shape[2] * PARTICLE_BYTES;
-    const int per_step = datasets_in_step(s);
-    uint32_t *memory = run_memory(bytes);
-    char path[4096];
-    run_path(run, 0, run->source, path, sizeof path);
-    stopwatch_stretch(run->watch);
-    stopwatch_start(run->watch, PHASE_OPEN);
-    struct store *store = store_open(path, &run->store);
-    stopwatch_stop(run->watch);
-    for (int step = 0; step < (int)s->steps; step++) {
-        if (step > 0 && s->compute_seconds > 0)
-            run_pause(s->compute_seconds);
-        stopwatch_start(run->watch, PHASE_PREPARE);
-        memset(memory, 0xff, bytes); /* nothing of an earlier read may pass the check */
-        stopwatch_stop(run->watch);
-
-        stopwatch_stretch(run->watch);
-        stopwatch_start(run->watch, PHASE_OPEN);
-        for (int d = step * per_step; d < (step + 1) * per_step; d++)
-            store_open_dataset(store, d, &run->layout->datasets[d]);
-        stopwatch_stop(run->watch);
-        stopwatch_start(run->watch, PHASE_TRANSFER);
-        move_step(s, store, step * per_step, DIRECTION_READ, &selection, memory);
-        stopwatch_stop(run->watch);
-        stopwatch_start(run->watch, PHASE_PREPARE);
-        check_step(run, memory, (uint64_t)step, &selection);
-        stopwatch_stop(run->watch);
-    }
-    stopwatch_stretch(run->watch);
-    stopwatch_start(run->watch, PHASE_CLOSE);
-    store_close(store);
-    stopwatch_stop(run->watch);
-    free(memory);
+    json_whole(json, "stride", strides ? s->stride : 0);
+    json_whole(json, "block", blocks ? s->block : 0);
+    json_whole(json, "chunk", s->chunk[0]);
+    describe_more(s, json);
 }
 
 static const struct pattern particles = {

@@ -1,7 +1,9 @@
 """VPIC-IO's write and BD-CATS-IO's read as h5bench has them: particles of eight variables in time steps."""
 
+from typing import Any
+
 import reframe as rfm
-from reframe.core.builtins import parameter, run_after, variable
+from reframe.core.builtins import parameter, run_after, run_before, variable
 
 from .mixins.kernel import KernelCheck
 
@@ -20,19 +22,65 @@ NIGHTLY = {
 }
 
 
-@rfm.simple_test
-class ParticlesCheck(KernelCheck):
-    """Localities, dimensions and selections; compared with CC, 1-D and the full read in the same job."""
+#: What else h5bench varies, CC: the kernel's options beyond the sizes, and the option that the case without it has; a
+#: process that has loaded an asynchronous connector makes no synchronous calls.
+MODES: dict[str, tuple[dict[str, Any], str]] = {
+    "LDC": ({"dimensions": 2, "selection": "LDC"}, "selection=full"),
+    "RDC": ({"dimensions": 2, "selection": "RDC"}, "selection=full"),
+    "PRL": ({"dimensions": 2, "selection": "PRL"}, "selection=full"),
+    "CS": ({"dimensions": 2, "selection": "CS"}, "selection=full"),
+    "strided-write": ({"selection": "strided", "write-selected": "yes"}, "selection=full"),
+    "overwrite": ({"write-mode": "overwrite"}, "write-mode=new"),
+    "append": ({"write-mode": "append", "extendible": "yes", "chunk": 1 << 14}, "write-mode=new"),
+    "unlimited": ({"extendible": "yes", "chunk": 1 << 14}, "extendible=no"),
+    "unlimited-gzip": (
+        {"extendible": "yes", "chunk": 1 << 14, "compress": "gzip", "collective": "yes"},
+        "compress=none",
+    ),
+    "varied": ({"stdev": 1 << 16}, "stdev=0"),
+    "closed-at-once": ({"delayed-close": 0}, "delayed-close=1000000"),
+    "limited": ({"memory-limit": 1 << 20}, "memory-limit=0"),
+    "subfiling": ({"driver": "subfiling"}, "driver=default"),
+    "async-implicit": ({"async": "implicit", "compute-seconds": 0.2}, ""),
+    "async-explicit": ({"async": "explicit", "compute-seconds": 0.2, "delayed-close": 0}, ""),
+}
+
+NIGHTLY_MODES = {"PRL", "overwrite", "append"}
+
+#: What a site's environment says in its features when its HDF5 has it. The async connector is found by HDF5_PLUGIN_PATH,
+#: which the environment sets; the check loads it.
+NEEDED_FEATURE = {"subfiling": "hdf5-subfiling", "async-implicit": "hdf5-async", "async-explicit": "hdf5-async"}
+
+
+class Particles(KernelCheck):
+    """Sizes, and what follows from them."""
 
     kernel = "particles"
-    locality = parameter(["CC", "CI", "IC", "II"], type=str, loggable=True)
-    dimensions = parameter([1, 2, 3], type=int, loggable=True)
-    selection = parameter(["full", "partial", "strided"], type=str, loggable=True)
 
     particles = variable(int, value=1 << 18)  # a rank's, in a step
     steps = variable(int, value=2)
     fraction = variable(float, value=0.5)
     alignment = variable(int, value=4096)
+
+    def blocks_of_strided(self, dimensions: int) -> dict[str, Any]:
+        """A quarter of the rows, in blocks of about 4 KiB a variable."""
+        row = max(1, round(self.particles ** (1 - 1 / dimensions)))
+        block = max(1, 1024 // row)
+        return {"block": block, "stride": 4 * block}
+
+    def bytes_written(self):
+        # The alignment costs at most one unit a dataset, HDF5's metadata less than a MiB.
+        data = self.particles * PARTICLE_BYTES * self.steps * self.num_tasks
+        return data + 8 * self.steps * self.alignment + (1 << 20)
+
+
+@rfm.simple_test
+class ParticlesCheck(Particles):
+    """Localities, dimensions and selections; compared with CC, 1-D and the full read in the same job."""
+
+    locality = parameter(["CC", "CI", "IC", "II"], type=str, loggable=True)
+    dimensions = parameter([1, 2, 3], type=int, loggable=True)
+    selection = parameter(["full", "partial", "strided"], type=str, loggable=True)
 
     @run_after("init")
     def choose_suites(self):
@@ -61,10 +109,7 @@ class ParticlesCheck(KernelCheck):
         if self.selection == "partial":
             options["fraction"] = self.fraction
         if self.selection == "strided":
-            # A quarter of the rows, in blocks of about 4 KiB a variable.
-            row = max(1, round(self.particles ** (1 - 1 / self.dimensions)))
-            block = max(1, 1024 // row)
-            options |= {"block": block, "stride": 4 * block}
+            options |= self.blocks_of_strided(self.dimensions)
         return options
 
     def baselines(self):
@@ -77,7 +122,63 @@ class ParticlesCheck(KernelCheck):
             others.append("selection=full")
         return others
 
+
+@rfm.simple_test
+class ParticlesModesCheck(Particles):
+    """What h5bench varies beyond those; compared with the case that lacks just that."""
+
+    mode = parameter(list(MODES), type=str, loggable=True)
+
+    @run_after("init")
+    def choose_suites(self):
+        self.tags = {"full"}
+        if self.mode in NIGHTLY_MODES:
+            self.tags |= {"nightly"}
+        if self.mode in NEEDED_FEATURE:
+            self.valid_prog_environs = [f"+{NEEDED_FEATURE[self.mode]}"]
+
+    @run_before("run")
+    def load_connector(self):
+        if self.mode.startswith("async"):
+            self.env_vars["HDF5_VOL_CONNECTOR"] = "'async under_vol=0;under_info={}'"
+
+    @property
+    def collective(self):
+        return MODES[self.mode][0].get("collective") == "yes"
+
+    def pattern(self):
+        options = MODES[self.mode][0]
+        names = {"write-mode": "write_mode", "delayed-close": "delayed_close", "memory-limit": "memory_limit_bytes"}
+        names |= {name: name for name in ("dimensions", "selection", "chunk", "stdev", "compress", "driver", "async")}
+        named = {names[option]: value for option, value in options.items() if option in names}
+        truths = {option.replace("-", "_"): options.get(option) == "yes" for option in ("extendible", "write-selected")}
+        plain = {"locality": "CC", "dimensions": 1, "selection": "full", "chunk": 0, "file_per_process": False}
+        return {**plain, **named, **truths}
+
+    def pattern_options(self):
+        options = MODES[self.mode][0]
+        sizes: dict[str, Any] = {"particles": self.particles, "steps": self.steps, "alignment": self.alignment}
+        if options.get("selection") == "strided":
+            sizes |= self.blocks_of_strided(1)
+        elif "selection" in options:
+            sizes |= self.blocks_of_region()
+        return {**sizes, **options}
+
+    def blocks_of_region(self) -> dict[str, Any]:
+        """An eighth of the dataset's rows and columns; the stencil: sixteen blocks on the diagonal, half as far apart."""
+        columns = max(1, round(self.particles**0.5))
+        rows = columns * self.num_tasks
+        parts = 32 if self.mode == "CS" else 8
+        return {
+            "block": max(1, rows // parts),
+            "block-columns": max(1, columns // parts),
+            "stride": max(1, rows // 16),
+            "stride-columns": max(1, columns // 16),
+        }
+
+    def baselines(self):
+        without = MODES[self.mode][1]
+        return [*super().baselines(), *([without] if without else [])]
+
     def bytes_written(self):
-        # The alignment costs at most one unit a dataset, HDF5's metadata less than a MiB.
-        data = self.particles * PARTICLE_BYTES * self.steps * self.num_tasks
-        return data + 8 * self.steps * self.alignment + (1 << 20)
+        return super().bytes_written() * (2 if self.mode in ("append", "varied") else 1)

@@ -183,6 +183,8 @@ static void drop_impossible(struct common_settings *common)
         common->collective = false;
     if (common->interface != INTERFACE_HDF5 || common->file_per_process)
         common->collective_metadata = false;
+    if (common->interface != INTERFACE_HDF5)
+        common->hdf5.async = ASYNC_NO;
 }
 
 static struct store_settings store_of(const struct a_case *c)

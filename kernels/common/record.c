@@ -170,6 +170,11 @@ static void describe_common(struct json *json, const struct common_settings *com
     json_whole(json, "meta_block_bytes", hdf5->meta_block_bytes);
     json_whole(json, "alignment_threshold_bytes", hdf5->alignment_threshold_bytes);
     json_truth(json, "extendible", hdf5->extendible);
+    if (hdf5->async != ASYNC_NO) {
+        option_choice(ASYNC_CHOICES, hdf5->async, word, sizeof word);
+        json_text(json, "async", word);
+        json_text(json, "async_in_effect", word); /* any other would have ended the run */
+    }
 }
 
 void record_json(const struct record *record, FILE *file)

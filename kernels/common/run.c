@@ -67,6 +67,7 @@ int run_opener(const struct run *run, int rank)
 const char *run_path(const struct run *run, int file, int rank, char *buffer, size_t buffer_bytes)
 {
     const char *dir = run->common->dir;
+    const char *foreign = run->common->foreign;
     static const char *const endings[] = {"h5", "dat", "dat", "nc"}; /* of enum interface */
     size_t end = strlen(dir);
     while (end > 0 && dir[end - 1] == '/')
@@ -75,6 +76,10 @@ const char *run_path(const struct run *run, int file, int rank, char *buffer, si
     while (begin > 0 && dir[begin - 1] != '/')
         begin--;
     char own[32] = "";
+    if (foreign != NULL) {
+        snprintf(buffer, buffer_bytes, "%s/%s", dir, foreign);
+        return buffer;
+    }
     if (run->common->sharing == SHARING_PROCESS || run->common->sharing == SHARING_NODE)
         snprintf(own, sizeof own, "-rank%d", run_opener(run, rank));
     snprintf(buffer, buffer_bytes, "%s/%.*s-case%d-file%d%s.%s", dir, (int)(end - begin), dir + begin, run->case_number,
@@ -439,8 +444,8 @@ static bool rows_lie_as_laid_out(const struct run *run)
         return true;
     if (run->common->interface == INTERFACE_NETCDF)
         return run->layout->datasets[0].chunk[0] == 0;
-    return run->layout->datasets[0].chunk[0] == 0 && driver != DRIVER_SPLIT && driver != DRIVER_MULTI &&
-           driver != DRIVER_FAMILY && driver != DRIVER_SUBFILING;
+    return run->common->foreign == NULL && run->layout->datasets[0].chunk[0] == 0 && driver != DRIVER_SPLIT &&
+           driver != DRIVER_MULTI && driver != DRIVER_FAMILY && driver != DRIVER_SUBFILING;
 }
 
 static void look_at_rows(const struct session *session, const struct run *run, struct cached_sum *sum)

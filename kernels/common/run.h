@@ -32,12 +32,24 @@ struct common_settings {
     bool keep;
     uint64_t alignment_bytes;
     struct hdf5_settings hdf5;
+    const char *foreign;  /* name of a file in dir that another program wrote, or NULL */
     enum sharing sharing; /* worked out: from file_per_process, or by the pattern's check */
     uint64_t repeats;
     uint64_t warmup;
     uint64_t shift;
     uint64_t seed;
 };
+
+/* For the option tables of patterns that can wait for what is in the background. */
+#define ASYNC_CHOICES "no|implicit|explicit"
+#define ASYNC_OPTION                               \
+    {"async",                                      \
+     OPTION_CHOICE,                                \
+     offsetof(struct common_settings, hdf5.async), \
+     0,                                            \
+     0,                                            \
+     ASYNC_CHOICES,                                \
+     "HDF5 1.13 and newer: calls that a connector executes in the background; explicit: with event sets"}
 
 /* The datasets of a file, in file order. */
 struct layout {

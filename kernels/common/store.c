@@ -44,13 +44,14 @@ static void remember(const char *path, void *unused)
     made_files_add(path);
 }
 
-static struct store *start(const char *path, const struct store_settings *settings, bool create)
+static struct store *start(const char *path, const struct store_settings *settings, bool create, bool update)
 {
     struct store *store = calloc(1, sizeof *store);
     if (store == NULL || (store->path = strdup(path)) == NULL)
         stop_rank("%s: out of memory", path);
     store->parts = parts_of(settings->interface);
     store->settings = *settings;
+    store->update = update;
     store->parts->open(store, create);
     if (create)
         store_each_file(path, settings, remember, NULL);
@@ -68,12 +69,17 @@ const char *store_lacks(const struct hdf5_settings *settings, bool alone)
 
 struct store *store_create(const char *path, const struct store_settings *settings)
 {
-    return start(path, settings, true);
+    return start(path, settings, true, false);
 }
 
 struct store *store_open(const char *path, const struct store_settings *settings)
 {
-    return start(path, settings, false);
+    return start(path, settings, false, false);
+}
+
+struct store *store_update(const char *path, const struct store_settings *settings)
+{
+    return start(path, settings, false, true);
 }
 
 static void set_slot(struct store *store, int slot, const struct dataset *dataset, bool create)
@@ -105,6 +111,72 @@ void store_extend(struct store *store, int slot, const uint64_t *extent)
 {
     if (store->parts->extend != NULL)
         store->parts->extend(store, &store->slots[slot], extent);
+}
+
+int store_check_dataset(struct store *store, int number, char *problem, size_t problem_bytes)
+{
+    if (store->parts->check_dataset == NULL)
+        return 0;
+    return store->parts->check_dataset(store, &store->slots[number], problem, problem_bytes);
+}
+
+void store_close_dataset(struct store *store, int number)
+{
+    if (store->parts->close_dataset != NULL)
+        store->parts->close_dataset(store, &store->slots[number]);
+}
+
+void store_batch(struct store *store, int number)
+{
+    if (store->parts->batch != NULL)
+        store->parts->batch(store, number);
+}
+
+void store_wait(struct store *store, int number)
+{
+    if (store->parts->wait != NULL)
+        store->parts->wait(store, number);
+}
+
+void store_start_background(struct store *store)
+{
+    if (store->parts->start_background != NULL)
+        store->parts->start_background(store);
+}
+
+uint64_t selection_elements(const struct selection *selection, uint64_t row_elements)
+{
+    uint64_t elements = selection_rows(selection) * row_elements;
+    for (size_t i = 0; i < selection->box_count; i++)
+        elements += selection->boxes[i].count[0] * selection->boxes[i].count[1];
+    return elements;
+}
+
+/* Boxes side by side, row by row; one that is as wide as the dataset is one run. */
+static void each_run_of_row(const struct box *boxes, size_t count, uint64_t row_elements,
+                            void (*act)(uint64_t first, uint64_t count, void *data), void *data)
+{
+    const uint64_t first = boxes[0].start[0];
+    if (boxes[0].count[1] == row_elements) {
+        act(first * row_elements, boxes[0].count[0] * row_elements, data);
+        return;
+    }
+    for (uint64_t row = first; row < first + boxes[0].count[0]; row++)
+        for (size_t i = 0; i < count; i++)
+            act(row * row_elements + boxes[i].start[1], boxes[i].count[1], data);
+}
+
+void selection_each_run(const struct selection *selection, uint64_t row_elements,
+                        void (*act)(uint64_t first, uint64_t count, void *data), void *data)
+{
+    size_t end = 0;
+    for (uint64_t k = 0; k < selection->count; k++)
+        act((selection->first + k * selection->stride) * row_elements, selection->block * row_elements, data);
+    for (size_t i = 0; i < selection->box_count; i = end) {
+        while (end < selection->box_count && selection->boxes[end].start[0] == selection->boxes[i].start[0])
+            end++;
+        each_run_of_row(selection->boxes + i, end - i, row_elements, act, data);
+    }
 }
 
 void store_move(struct store *store, int slot, enum direction direction, const struct selection *selection,
@@ -231,7 +303,7 @@ static void scatter(const uint32_t *array, uint32_t *particles, int member, uint
 
 static uint64_t elements(const struct slot *slot, const struct selection *selection, uint64_t element_bytes)
 {
-    return selection_rows(selection) * (slot->dataset.row_bytes / element_bytes);
+    return selection_elements(selection, slot->dataset.row_bytes / element_bytes);
 }
 
 void store_move_member(struct store *store, int number, enum direction direction, const struct selection *selection,

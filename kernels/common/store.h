@@ -8,6 +8,7 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum interface { INTERFACE_HDF5, INTERFACE_MPIIO, INTERFACE_POSIX, INTERFACE_NETCDF };
@@ -26,7 +27,7 @@ enum { PARTICLE_MEMBERS = 8, PARTICLE_BYTES = 32, STORE_DIMENSIONS = 4 };
 extern const char *const particle_member_names[PARTICLE_MEMBERS];
 
 enum element {
-    ELEMENT_WORD64,  /* uint64 */
+    ELEMENT_WORD64, /* uint64 */
     ELEMENT_DOUBLE,
     ELEMENT_BYTE,    /* uint8 */
     ELEMENT_MEMBER,  /* one member of a particle: float or int32 */
@@ -48,17 +49,24 @@ struct dataset {
     uint64_t first_extent[STORE_DIMENSIONS];
 };
 
+/* Elements START to START + COUNT of every dimension. */
+struct box {
+    uint64_t start[STORE_DIMENSIONS];
+    uint64_t count[STORE_DIMENSIONS];
+};
+
+/* COUNT blocks of rows; or, where there are BOXES, these of a dataset of two dimensions: without a common element,
+ * those that share a row sharing all their rows, from the first row to the last, from left to right. Packed memory
+ * holds the elements in the dataset's order. Nothing at all may be selected: a rank without a part in a collective
+ * access. */
 struct selection {
     uint64_t first; /* row */
     uint64_t count;
     uint64_t stride;
     uint64_t block;
-};
-
-/* Elements START to START + COUNT of every dimension. */
-struct box {
-    uint64_t start[STORE_DIMENSIONS];
-    uint64_t count[STORE_DIMENSIONS];
+    const struct box *boxes;
+    size_t box_count;
+    bool scattered; /* some rank's may be more than one block: collective calls must be the same on all of them */
 };
 
 /* An array in memory, larger than the box that is moved: the box lies at START in it (halos around it). */
@@ -82,6 +90,11 @@ enum hdf5_driver {
 };
 enum hdf5_version { VERSION_EARLIEST, VERSION_V18, VERSION_V110, VERSION_LATEST };
 enum hdf5_fill { FILL_DEFAULT, FILL_NEVER, FILL_VALUE };
+enum async_mode {
+    ASYNC_NO,
+    ASYNC_IMPLICIT, /* the same calls, made asynchronous by the connector that is loaded */
+    ASYNC_EXPLICIT  /* with event sets: the kernel waits for a batch before it touches its memory again */
+};
 enum hdf5_filter { FILTER_NONE, FILTER_GZIP, FILTER_SZIP };
 
 struct hdf5_settings {
@@ -95,6 +108,7 @@ struct hdf5_settings {
     uint64_t meta_block_bytes; /* 0: HDF5's own */
     uint64_t alignment_threshold_bytes;
     bool extendible; /* the slowest dimension has no limit */
+    int async;       /* enum async_mode */
 };
 
 struct store_settings {
@@ -128,6 +142,9 @@ void store_each_file(const char *path, const struct store_settings *settings, vo
 struct store *store_create(const char *path, const struct store_settings *settings);
 struct store *store_open(const char *path, const struct store_settings *settings);
 
+/* Open one to write into it. Collective likewise. */
+struct store *store_update(const char *path, const struct store_settings *settings);
+
 /* Make or open dataset number SLOT (0, 1, ...) of the file. A dataset stays open until the store is closed or the slot
  * is used again. Collective for HDF5. */
 void store_make_dataset(struct store *store, int slot, const struct dataset *dataset);
@@ -136,6 +153,19 @@ void store_open_dataset(struct store *store, int slot, const struct dataset *dat
 /* Let the dataset in SLOT, made with a first extent, grow to EXTENT. The raw interfaces' files grow with what is
  * written. */
 void store_extend(struct store *store, int slot, const uint64_t *extent);
+
+/* Of a file that another program wrote: has the dataset, opened, the shape it was said to have, and numbers of the
+ * size? Returns 0 and has them read as what they are, floats or integers; or -1 with PROBLEM filled. */
+int store_check_dataset(struct store *store, int slot, char *problem, size_t problem_bytes);
+
+/* Close a dataset before the store is closed. Collective for HDF5. */
+void store_close_dataset(struct store *store, int slot);
+
+/* ASYNC_EXPLICIT only, else nothing happens: what is asked of the store from now on belongs to batch NUMBER; wait for a
+ * batch; let the background begin, for the caller computes from now on. */
+void store_batch(struct store *store, int number);
+void store_wait(struct store *store, int number);
+void store_start_background(struct store *store);
 
 enum direction { DIRECTION_WRITE, DIRECTION_READ };
 
@@ -168,5 +198,13 @@ static inline uint64_t selection_rows(const struct selection *selection)
 {
     return selection->count * selection->block;
 }
+
+/* Elements of a selection from a dataset whose rows have ROW_ELEMENTS. */
+uint64_t selection_elements(const struct selection *selection, uint64_t row_elements);
+
+/* ACT on every run of elements that lie together in the dataset, in the order in which memory holds them: FIRST is the
+ * element's number in the dataset. */
+void selection_each_run(const struct selection *selection, uint64_t row_elements,
+                        void (*act)(uint64_t first, uint64_t count, void *data), void *data);
 
 #endif

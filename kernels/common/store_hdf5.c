@@ -1,5 +1,6 @@
 /* HDF5: the MPI-IO driver for a shared file, sec2 for a file of one rank; one hyperslab an access. */
 #include "failure.h"
+#include "hdf5_async.h"
 #include "store_parts.h"
 
 #include <errno.h>
@@ -19,6 +20,12 @@ struct hdf5_state {
     struct frame frame; /* of the last box that lay in one */
     struct box framed;
     hid_t frame_space;
+    struct box *boxes; /* of the last selection that had some, and the dataspace with them selected */
+    size_t box_count;
+    hid_t boxes_space;
+    hid_t *batches; /* event sets */
+    int batch_count;
+    hid_t events;                    /* of the batch that calls belong to now, or H5ES_NONE */
     hid_t particle;                  /* compound of all members */
     hid_t wrapped[PARTICLE_MEMBERS]; /* compounds of one member each */
 };
@@ -52,6 +59,9 @@ static bool can_filter(H5Z_filter_t filter)
 const char *store_lacks(const struct hdf5_settings *settings, bool alone)
 {
     const int driver = settings->driver;
+    const char *lacks = async_lacks((enum async_mode)settings->async);
+    if (lacks != NULL)
+        return lacks;
     if (settings->filter == FILTER_GZIP && !can_filter(H5Z_FILTER_DEFLATE))
         return "--compress gzip: this HDF5 was built without it";
     if (settings->filter == FILTER_SZIP && !can_filter(H5Z_FILTER_SZIP))
@@ -165,7 +175,7 @@ static void hdf5_open(struct store *store, bool create)
     if (create)
         state->file = HDF5_OK(H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, access), path);
     else
-        state->file = HDF5_OK(H5Fopen(path, H5F_ACC_RDONLY, access), path);
+        state->file = HDF5_OK(H5Fopen(path, store->update ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access), path);
     HDF5_OK(H5Pclose(access), path);
 
     state->transfer = HDF5_OK(H5Pcreate(H5P_DATASET_XFER), path);
@@ -201,12 +211,13 @@ static hid_t file_type(const struct hdf5_state *state, const struct dataset *dat
     return H5I_INVALID_HID;
 }
 
-static void close_slot(struct slot *slot, const char *path)
+static void hdf5_close_dataset(struct store *store, struct slot *slot)
 {
+    const struct hdf5_state *state = store->own;
     if (slot->dataset_id > 0)
-        HDF5_OK(H5Dclose((hid_t)slot->dataset_id), path);
+        HDF5_OK(H5Dclose_async((hid_t)slot->dataset_id, state->events), store->path);
     if (slot->space_id > 0)
-        HDF5_OK(H5Sclose((hid_t)slot->space_id), path);
+        HDF5_OK(H5Sclose((hid_t)slot->space_id), store->path);
     slot->dataset_id = 0;
     slot->space_id = 0;
 }
@@ -241,57 +252,148 @@ static hid_t dataset_creation(const struct store *store, const struct dataset *d
     return creation;
 }
 
-static void hdf5_open_dataset(struct store *store, struct slot *slot, bool create)
+static hid_t make_space(const struct store *store, const struct dataset *dataset)
 {
-    const struct hdf5_state *state = store->own;
-    const struct dataset *dataset = &slot->dataset;
+    const unsigned unlimited = dataset->unlimited | (store->settings.hdf5->extendible ? 1u : 0u);
+    const bool grows = dataset->first_extent[0] > 0;
     hsize_t extent[STORE_DIMENSIONS];
     hsize_t limit[STORE_DIMENSIONS];
-    const unsigned unlimited = dataset->unlimited | (store->settings.hdf5->extendible ? 1u : 0u);
-    close_slot(slot, store->path);
-    if (!create) {
-        slot->dataset_id = HDF5_OK(H5Dopen2(state->file, dataset->name, H5P_DEFAULT), store->path);
-        slot->space_id = HDF5_OK(H5Dget_space((hid_t)slot->dataset_id), store->path);
-        return;
-    }
-    const bool grows = dataset->first_extent[0] > 0;
     for (int i = 0; i < dataset->dimensions; i++) {
         extent[i] = grows ? dataset->first_extent[i] : dataset->extent[i];
         limit[i] = grows || (unlimited >> i & 1) != 0 ? H5S_UNLIMITED : extent[i];
     }
-    slot->space_id = HDF5_OK(H5Screate_simple(dataset->dimensions, extent, limit), store->path);
-    const hid_t creation = dataset_creation(store, dataset);
-    slot->dataset_id = HDF5_OK(H5Dcreate2(state->file, dataset->name, file_type(state, dataset), (hid_t)slot->space_id,
-                                          state->links, creation, H5P_DEFAULT),
-                               store->path);
-    HDF5_OK(H5Pclose(creation), store->path);
+    return HDF5_OK(H5Screate_simple(dataset->dimensions, extent, limit), store->path);
+}
+
+static _Noreturn void failure_dataset(const char *call, const struct store *store, const struct dataset *dataset)
+{
+    char where[MESSAGE_BYTES];
+    snprintf(where, sizeof where, "%s: %s", store->path, dataset->name);
+    failure_hdf5(call, where);
+}
+
+static void hdf5_open_dataset(struct store *store, struct slot *slot, bool create)
+{
+    const struct hdf5_state *state = store->own;
+    const struct dataset *dataset = &slot->dataset;
+    const char *path = store->path;
+    hdf5_close_dataset(store, slot);
+    if (create) {
+        const hid_t creation = dataset_creation(store, dataset);
+        slot->space_id = make_space(store, dataset);
+        slot->dataset_id =
+            HDF5_OK(H5Dcreate_async(state->file, dataset->name, file_type(state, dataset), (hid_t)slot->space_id,
+                                    state->links, creation, H5P_DEFAULT, state->events),
+                    path);
+        HDF5_OK(H5Pclose(creation), path);
+        return;
+    }
+    const hid_t opened = H5Dopen_async(state->file, dataset->name, H5P_DEFAULT, state->events);
+    if (opened < 0)
+        failure_dataset("H5Dopen", store, dataset);
+    slot->dataset_id = opened;
+    /* To ask the dataset would be to wait for it. */
+    slot->space_id =
+        state->events != H5ES_NONE ? make_space(store, dataset) : HDF5_OK(H5Dget_space((hid_t)slot->dataset_id), path);
 }
 
 static void hdf5_extend(struct store *store, struct slot *slot, const uint64_t *extent)
 {
+    const struct hdf5_state *state = store->own;
     hsize_t sizes[STORE_DIMENSIONS];
     for (int i = 0; i < STORE_DIMENSIONS; i++)
         sizes[i] = extent[i];
-    HDF5_OK(H5Dset_extent((hid_t)slot->dataset_id, sizes), store->path);
+    HDF5_OK(H5Dset_extent_async((hid_t)slot->dataset_id, sizes, state->events), store->path);
     HDF5_OK(H5Sset_extent_simple((hid_t)slot->space_id, slot->dataset.dimensions, sizes, NULL), store->path);
 }
 
+static int hdf5_check_dataset(const struct store *store, struct slot *slot, char *problem, size_t bytes)
+{
+    const struct dataset *dataset = &slot->dataset;
+    const hid_t space = HDF5_OK(H5Dget_space((hid_t)slot->dataset_id), store->path);
+    const hid_t type = HDF5_OK(H5Dget_type((hid_t)slot->dataset_id), store->path);
+    const int dimensions = (int)HDF5_OK(H5Sget_simple_extent_ndims(space), store->path);
+    const H5T_class_t class = H5Tget_class(type);
+    const size_t size = H5Tget_size(type);
+    hsize_t extent[H5S_MAX_RANK] = {0};
+    HDF5_OK(H5Sget_simple_extent_dims(space, extent, NULL), store->path);
+    HDF5_OK(H5Tclose(type), store->path);
+    HDF5_OK(H5Sclose(space), store->path);
+    if (dimensions != dataset->dimensions)
+        return snprintf(problem, bytes, "%s has %d dimensions, not %d", dataset->name, dimensions, dataset->dimensions),
+               -1;
+    for (int i = 0; i < dimensions; i++)
+        if (extent[i] != dataset->extent[i])
+            return snprintf(problem, bytes, "%s has %llu elements in dimension %d, not %llu", dataset->name,
+                            (unsigned long long)extent[i], i + 1, (unsigned long long)dataset->extent[i]),
+                   -1;
+    if ((class != H5T_FLOAT && class != H5T_INTEGER) || size != element_bytes(dataset->element))
+        return snprintf(problem, bytes, "%s does not hold numbers of %llu bytes", dataset->name,
+                        (unsigned long long)element_bytes(dataset->element)),
+               -1;
+    slot->memory_type_id = class == H5T_FLOAT ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT32;
+    return 0;
+}
+
+/* --- batches of asynchronous calls ----------------------------------------------------------------------------- */
+
+static void hdf5_batch(struct store *store, int number)
+{
+    struct hdf5_state *state = store->own;
+    if (store->settings.hdf5->async != ASYNC_EXPLICIT)
+        return;
+    if (number >= state->batch_count) {
+        hid_t *larger = realloc(state->batches, ((size_t)number + 1) * sizeof *larger);
+        if (larger == NULL)
+            stop_rank("%s: out of memory for %d batches", store->path, number + 1);
+        state->batches = larger;
+        while (state->batch_count <= number)
+            larger[state->batch_count++] = async_make_events(store->path);
+    }
+    state->events = state->batches[number];
+}
+
+static void hdf5_wait(struct store *store, int number)
+{
+    const struct hdf5_state *state = store->own;
+    if (store->settings.hdf5->async == ASYNC_EXPLICIT &&
+        async_wait(state->batches[number], H5ES_WAIT_FOREVER, store->path) == 0)
+        stop_rank("%s: --async explicit: the connector put no call in the background, all were synchronous",
+                  store->path);
+}
+
+static void hdf5_start_background(struct store *store)
+{
+    const struct hdf5_state *state = store->own;
+    if (state->events != H5ES_NONE)
+        async_wait(state->events, 0, store->path);
+}
+
+/* Whatever is in the background comes to its end; calls end when they are done from now on. */
+static void end_batches(struct store *store)
+{
+    struct hdf5_state *state = store->own;
+    for (int i = 0; i < state->batch_count; i++) {
+        async_wait(state->batches[i], H5ES_WAIT_FOREVER, store->path);
+        async_close_events(state->batches[i], store->path);
+    }
+    free(state->batches);
+    state->batches = NULL;
+    state->batch_count = 0;
+    state->events = H5ES_NONE;
+}
+
+/* --- moving ---------------------------------------------------------------------------------------------------- */
+
 static void move_between(struct store *store, const struct slot *slot, enum direction direction, hid_t type,
-                         hid_t in_memory, void *memory)
+                         hid_t in_memory, hid_t in_file, void *memory)
 {
     const struct hdf5_state *state = store->own;
     const hid_t dataset = (hid_t)slot->dataset_id;
-    const hid_t space = (hid_t)slot->space_id;
     if (direction == DIRECTION_WRITE)
-        HDF5_OK(H5Dwrite(dataset, type, in_memory, space, state->transfer, memory), store->path);
+        HDF5_OK(H5Dwrite_async(dataset, type, in_memory, in_file, state->transfer, memory, state->events), store->path);
     else
-        HDF5_OK(H5Dread(dataset, type, in_memory, space, state->transfer, memory), store->path);
-}
-
-static void move_as(struct store *store, const struct slot *slot, enum direction direction, hid_t type, void *memory)
-{
-    const struct hdf5_state *state = store->own;
-    move_between(store, slot, direction, type, state->memory, memory);
+        HDF5_OK(H5Dread_async(dataset, type, in_memory, in_file, state->transfer, memory, state->events), store->path);
 }
 
 /* The dataspace of packed memory; made anew only when the number of elements changes. */
@@ -313,21 +415,59 @@ static void select_rows(struct store *store, const struct slot *slot, const stru
     hsize_t stride[STORE_DIMENSIONS] = {selection->stride, 1, 1, 1};
     hsize_t count[STORE_DIMENSIONS] = {selection->count, 1, 1, 1};
     hsize_t block[STORE_DIMENSIONS] = {selection->block, 1, 1, 1};
-    hsize_t elements = selection_rows(selection);
     if (selection->count == 1)
         stride[0] = selection->block;
-    for (int i = 1; i < dataset->dimensions; i++) {
+    for (int i = 1; i < dataset->dimensions; i++)
         block[i] = stride[i] = dataset->extent[i];
-        elements *= dataset->extent[i];
-    }
-    HDF5_OK(H5Sselect_hyperslab((hid_t)slot->space_id, H5S_SELECT_SET, start, stride, count, block), store->path);
-    pack_memory(store, elements);
+    if (selection->count == 0)
+        HDF5_OK(H5Sselect_none((hid_t)slot->space_id), store->path);
+    else
+        HDF5_OK(H5Sselect_hyperslab((hid_t)slot->space_id, H5S_SELECT_SET, start, stride, count, block), store->path);
 }
 
 static void to_sizes(hsize_t *sizes, const uint64_t *values)
 {
     for (int i = 0; i < STORE_DIMENSIONS; i++)
         sizes[i] = values[i];
+}
+
+/* The dataspace with all boxes selected; made anew only when they change, for that takes longer the more there are. */
+static hid_t select_boxes(struct store *store, const struct slot *slot, const struct selection *selection)
+{
+    struct hdf5_state *state = store->own;
+    const size_t bytes = selection->box_count * sizeof *selection->boxes;
+    if (state->box_count == selection->box_count && memcmp(state->boxes, selection->boxes, bytes) == 0)
+        return state->boxes_space;
+    if (state->boxes_space > 0)
+        HDF5_OK(H5Sclose(state->boxes_space), store->path);
+    free(state->boxes);
+    state->boxes = malloc(bytes);
+    if (state->boxes == NULL)
+        stop_rank("%s: out of memory for %zu boxes", store->path, selection->box_count);
+    memcpy(state->boxes, selection->boxes, bytes);
+    state->box_count = selection->box_count;
+    state->boxes_space = HDF5_OK(H5Scopy((hid_t)slot->space_id), store->path);
+    for (size_t i = 0; i < selection->box_count; i++) {
+        hsize_t start[STORE_DIMENSIONS];
+        hsize_t count[STORE_DIMENSIONS];
+        to_sizes(start, selection->boxes[i].start);
+        to_sizes(count, selection->boxes[i].count);
+        HDF5_OK(
+            H5Sselect_hyperslab(state->boxes_space, i == 0 ? H5S_SELECT_SET : H5S_SELECT_OR, start, NULL, count, NULL),
+            store->path);
+    }
+    return state->boxes_space;
+}
+
+/* Select in the file, and as many elements of packed memory. Returns the file's dataspace. */
+static hid_t select_in_file(struct store *store, const struct slot *slot, const struct selection *selection)
+{
+    const struct dataset *dataset = &slot->dataset;
+    pack_memory(store, selection_elements(selection, dataset->row_bytes / element_bytes(dataset->element)));
+    if (selection->box_count > 0)
+        return select_boxes(store, slot, selection);
+    select_rows(store, slot, selection);
+    return (hid_t)slot->space_id;
 }
 
 /* The dataspace of a box in a larger array; made anew only when either changes. */
@@ -366,31 +506,34 @@ static void hdf5_move_box(struct store *store, const struct slot *slot, enum dir
     HDF5_OK(H5Sselect_hyperslab((hid_t)slot->space_id, H5S_SELECT_SET, start, NULL, count, NULL), store->path);
     memcpy(packed.extent, box->count, sizeof packed.extent);
     frame_memory(store, dataset->dimensions, box, frame != NULL ? frame : &packed);
-    move_between(store, slot, direction, file_type(state, dataset), state->frame_space, memory);
+    move_between(store, slot, direction, file_type(state, dataset), state->frame_space, (hid_t)slot->space_id, memory);
 }
 
 static void hdf5_move(struct store *store, const struct slot *slot, enum direction direction,
                       const struct selection *selection, void *memory)
 {
-    select_rows(store, slot, selection);
-    move_as(store, slot, direction, file_type(store->own, &slot->dataset), memory);
+    const struct hdf5_state *state = store->own;
+    const hid_t space = select_in_file(store, slot, selection);
+    const hid_t type = slot->memory_type_id > 0 ? (hid_t)slot->memory_type_id : file_type(state, &slot->dataset);
+    move_between(store, slot, direction, type, state->memory, space, memory);
 }
 
 static void hdf5_move_member(struct store *store, const struct slot *slot, enum direction direction,
                              const struct selection *selection, void *particles)
 {
     const struct hdf5_state *state = store->own;
-    select_rows(store, slot, selection);
-    move_as(store, slot, direction, state->particle, particles);
+    const hid_t space = select_in_file(store, slot, selection);
+    move_between(store, slot, direction, state->particle, state->memory, space, particles);
 }
 
 static void hdf5_move_members(struct store *store, const struct slot *slot, enum direction direction,
                               const struct selection *selection, void *arrays)
 {
     const struct hdf5_state *state = store->own;
-    select_rows(store, slot, selection);
+    const hid_t space = select_in_file(store, slot, selection);
     for (size_t m = 0; m < PARTICLE_MEMBERS; m++)
-        move_as(store, slot, direction, state->wrapped[m], (uint32_t *)arrays + m * state->memory_elements);
+        move_between(store, slot, direction, state->wrapped[m], state->memory, space,
+                     (uint32_t *)arrays + m * state->memory_elements);
 }
 
 static void sync_file(const char *path, void *unused)
@@ -406,6 +549,7 @@ static void sync_file(const char *path, void *unused)
 static void hdf5_flush(struct store *store)
 {
     const struct hdf5_state *state = store->own;
+    end_batches(store);
     HDF5_OK(H5Fflush(state->file, H5F_SCOPE_GLOBAL), store->path);
     /* Below the MPI-IO driver H5Fflush ends in MPI_File_sync, below the others in write(2): there the sync is ours. */
     if (!through_mpi(store))
@@ -416,8 +560,9 @@ static void hdf5_close(struct store *store)
 {
     struct hdf5_state *state = store->own;
     const char *path = store->path;
+    end_batches(store);
     for (int i = 0; i < store->slot_count; i++)
-        close_slot(&store->slots[i], path);
+        hdf5_close_dataset(store, &store->slots[i]);
     if (state->memory > 0)
         HDF5_OK(H5Sclose(state->memory), path);
     for (int m = 0; m < PARTICLE_MEMBERS; m++)
@@ -425,6 +570,9 @@ static void hdf5_close(struct store *store)
     HDF5_OK(H5Tclose(state->particle), path);
     if (state->frame_space > 0)
         HDF5_OK(H5Sclose(state->frame_space), path);
+    if (state->boxes_space > 0)
+        HDF5_OK(H5Sclose(state->boxes_space), path);
+    free(state->boxes);
     HDF5_OK(H5Pclose(state->links), path);
     HDF5_OK(H5Pclose(state->transfer), path);
     HDF5_OK(H5Fclose(state->file), path);
@@ -434,6 +582,11 @@ static void hdf5_close(struct store *store)
 const struct store_parts store_hdf5 = {.open = hdf5_open,
                                        .open_dataset = hdf5_open_dataset,
                                        .extend = hdf5_extend,
+                                       .check_dataset = hdf5_check_dataset,
+                                       .close_dataset = hdf5_close_dataset,
+                                       .batch = hdf5_batch,
+                                       .wait = hdf5_wait,
+                                       .start_background = hdf5_start_background,
                                        .move = hdf5_move,
                                        .move_member = hdf5_move_member,
                                        .move_members = hdf5_move_members,

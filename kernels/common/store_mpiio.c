@@ -15,7 +15,9 @@ static void mpiio_open(struct store *store, bool create)
     if (state == NULL)
         stop_rank("%s: out of memory", store->path);
     store->own = state;
-    const int mode = create ? MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL : MPI_MODE_RDONLY;
+    const int mode = create          ? MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL
+                     : store->update ? MPI_MODE_RDWR
+                                     : MPI_MODE_RDONLY;
     MPI_OK(MPI_File_open(store->settings.comm, store->path, mode, MPI_INFO_NULL, &state->file), store->path);
 }
 
@@ -57,39 +59,106 @@ static void move_at(struct store *store, MPI_Offset offset, void *memory, uint64
     complete(store, &status, unit, units);
 }
 
-static void move_strided_collective(struct store *store, MPI_Offset offset, MPI_Aint stride_bytes, int block_words,
-                                    int count, void *memory, enum direction direction)
+/* One collective call for all that TYPE, from OFFSET on, lets through. TYPE is freed; MPI_DATATYPE_NULL: nothing. */
+static void move_through_view(struct store *store, MPI_Offset offset, MPI_Datatype type, int words, void *memory,
+                              enum direction direction)
 {
     const struct mpiio_state *state = store->own;
-    MPI_Datatype blocks;
+    MPI_Datatype view = MPI_UINT32_T;
     MPI_Status status;
-    MPI_OK(MPI_Type_create_hvector(count, block_words, stride_bytes, MPI_UINT32_T, &blocks), store->path);
-    MPI_OK(MPI_Type_commit(&blocks), store->path);
-    MPI_OK(MPI_File_set_view(state->file, offset, MPI_UINT32_T, blocks, "native", MPI_INFO_NULL), store->path);
-    const int words = count * block_words;
+    if (type != MPI_DATATYPE_NULL) {
+        MPI_OK(MPI_Type_commit(&type), store->path);
+        view = type;
+    }
+    MPI_OK(MPI_File_set_view(state->file, offset, MPI_UINT32_T, view, "native", MPI_INFO_NULL), store->path);
     if (direction == DIRECTION_WRITE)
         MPI_OK(MPI_File_write_all(state->file, memory, words, MPI_UINT32_T, &status), store->path);
     else
         MPI_OK(MPI_File_read_all(state->file, memory, words, MPI_UINT32_T, &status), store->path);
     complete(store, &status, unit_of(4), words);
     MPI_OK(MPI_File_set_view(state->file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL), store->path);
-    MPI_OK(MPI_Type_free(&blocks), store->path);
+    if (type != MPI_DATATYPE_NULL)
+        MPI_OK(MPI_Type_free(&type), store->path);
 }
 
+/* Memory and file of one move, run after run: moved at once, or collected for one collective call. */
+struct mpiio_walk {
+    struct store *store;
+    const struct dataset *dataset;
+    enum direction direction;
+    uint8_t *memory;
+    int *lengths; /* words */
+    MPI_Aint *places;
+    int count;
+};
+
+static void move_elements(uint64_t first, uint64_t count, void *data)
+{
+    struct mpiio_walk *walk = data;
+    const uint64_t bytes = element_bytes(walk->dataset->element);
+    move_at(walk->store, (MPI_Offset)(walk->dataset->base_bytes + first * bytes), walk->memory, count * bytes,
+            walk->direction);
+    walk->memory += count * bytes;
+}
+
+static void collect_elements(uint64_t first, uint64_t count, void *data)
+{
+    struct mpiio_walk *walk = data;
+    const uint64_t bytes = element_bytes(walk->dataset->element);
+    if (walk->lengths != NULL) {
+        walk->lengths[walk->count] = (int)(count * bytes / 4);
+        walk->places[walk->count] = (MPI_Aint)(first * bytes);
+    }
+    walk->count++;
+}
+
+static MPI_Datatype type_of_boxes(struct store *store, const struct dataset *dataset, const struct selection *selection)
+{
+    const uint64_t row_elements = dataset->row_bytes / element_bytes(dataset->element);
+    struct mpiio_walk walk = {.dataset = dataset};
+    MPI_Datatype type;
+    selection_each_run(selection, row_elements, collect_elements, &walk);
+    walk.lengths = malloc((size_t)walk.count * sizeof *walk.lengths);
+    walk.places = malloc((size_t)walk.count * sizeof *walk.places);
+    if (walk.lengths == NULL || walk.places == NULL)
+        stop_rank("%s: out of memory for %d pieces", store->path, walk.count);
+    walk.count = 0;
+    selection_each_run(selection, row_elements, collect_elements, &walk);
+    MPI_OK(MPI_Type_create_hindexed(walk.count, walk.lengths, walk.places, MPI_UINT32_T, &type), store->path);
+    free(walk.lengths);
+    free(walk.places);
+    return type;
+}
+
+static void move_collectively(struct store *store, const struct dataset *dataset, enum direction direction,
+                              const struct selection *selection, void *memory)
+{
+    const uint64_t row = dataset->row_bytes;
+    const uint64_t bytes = element_bytes(dataset->element);
+    const int words = (int)(selection_elements(selection, row / bytes) * bytes / 4);
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    if (selection->box_count > 0)
+        type = type_of_boxes(store, dataset, selection);
+    else if (selection->count > 0)
+        MPI_OK(MPI_Type_create_hvector((int)selection->count, (int)(selection->block * row / 4),
+                                       (MPI_Aint)(selection->stride * row), MPI_UINT32_T, &type),
+               store->path);
+    move_through_view(store, (MPI_Offset)(dataset->base_bytes + selection->first * row), type, words, memory,
+                      direction);
+}
+
+/* An access fits an int: checked with the arguments. */
 static void mpiio_move(struct store *store, const struct slot *slot, enum direction direction,
                        const struct selection *selection, void *memory)
 {
-    const uint64_t row = slot->dataset.row_bytes;
-    const uint64_t first = slot->dataset.base_bytes + selection->first * row;
-    const uint64_t block_bytes = selection->block * row;
-    if (selection->count > 1 && store->settings.collective) {
-        move_strided_collective(store, (MPI_Offset)first, (MPI_Aint)(selection->stride * row), (int)(block_bytes / 4),
-                                (int)selection->count, memory, direction);
-        return;
-    }
-    for (uint64_t k = 0; k < selection->count; k++)
-        move_at(store, (MPI_Offset)(first + k * selection->stride * row), (uint8_t *)memory + k * block_bytes,
-                block_bytes, direction);
+    const struct dataset *dataset = &slot->dataset;
+    struct mpiio_walk walk = {.store = store, .dataset = dataset, .direction = direction, .memory = memory};
+    if (store->settings.collective && (selection->count > 1 || selection->scattered))
+        move_collectively(store, dataset, direction, selection, memory);
+    else if (store->settings.collective && selection->count == 0)
+        move_at(store, (MPI_Offset)dataset->base_bytes, memory, 0, direction);
+    else
+        selection_each_run(selection, dataset->row_bytes / element_bytes(dataset->element), move_elements, &walk);
 }
 
 static void mpiio_move_run(struct store *store, enum direction direction, uint64_t offset, uint64_t length,

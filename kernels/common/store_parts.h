@@ -8,12 +8,14 @@ struct slot {
     struct dataset dataset;
     int64_t dataset_id; /* HDF5 identifiers, kept as integers so that this header needs no HDF5 */
     int64_t space_id;
+    int64_t memory_type_id; /* 0: the element's own */
 };
 
 struct store {
     const struct store_parts *parts;
     struct store_settings settings;
     char *path;
+    bool update; /* opened to write into it */
     struct slot *slots;
     int slot_count;
     void *own; /* the interface's state */
@@ -23,6 +25,12 @@ struct store_parts {
     void (*open)(struct store *store, bool create);
     void (*open_dataset)(struct store *store, struct slot *slot, bool create);      /* NULL: nothing to do */
     void (*extend)(struct store *store, struct slot *slot, const uint64_t *extent); /* likewise */
+    /* NULL, these five: nothing to do */
+    int (*check_dataset)(const struct store *store, struct slot *slot, char *problem, size_t problem_bytes);
+    void (*close_dataset)(struct store *store, struct slot *slot);
+    void (*batch)(struct store *store, int number);
+    void (*wait)(struct store *store, int number);
+    void (*start_background)(struct store *store);
     void (*move)(struct store *store, const struct slot *slot, enum direction direction,
                  const struct selection *selection, void *memory);
     /* LENGTH bytes that lie together, at OFFSET of the file; raw interfaces only */

@@ -40,7 +40,7 @@ static void posix_open(struct store *store, bool create)
     if (create)
         MPI_OK(MPI_Barrier(store->settings.comm), store->path);
     if (!create || rank != 0) {
-        state->fd = open(store->path, create ? O_RDWR : O_RDONLY);
+        state->fd = open(store->path, create || store->update ? O_RDWR : O_RDONLY);
         if (state->fd < 0)
             failure_system("open", store->path);
     }
@@ -108,16 +108,29 @@ static void posix_move_box(struct store *store, const struct slot *slot, enum di
     move_pieces(store, direction);
 }
 
+/* Memory and file of one move, run after run. */
+struct posix_walk {
+    struct store *store;
+    const struct dataset *dataset;
+    enum direction direction;
+    uint8_t *memory;
+};
+
+static void move_elements(uint64_t first, uint64_t count, void *data)
+{
+    struct posix_walk *walk = data;
+    const uint64_t bytes = element_bytes(walk->dataset->element);
+    posix_add_run(walk->store, walk->direction, walk->dataset->base_bytes + first * bytes, count * bytes, walk->memory);
+    move_pieces(walk->store, walk->direction);
+    walk->memory += count * bytes;
+}
+
 static void posix_move(struct store *store, const struct slot *slot, enum direction direction,
                        const struct selection *selection, void *memory)
 {
-    const uint64_t row = slot->dataset.row_bytes;
-    const uint64_t bytes = selection->block * row;
-    for (uint64_t k = 0; k < selection->count; k++) {
-        const uint64_t offset = slot->dataset.base_bytes + (selection->first + k * selection->stride) * row;
-        posix_add_run(store, direction, offset, bytes, (uint8_t *)memory + k * bytes);
-        move_pieces(store, direction);
-    }
+    const struct dataset *dataset = &slot->dataset;
+    struct posix_walk walk = {.store = store, .dataset = dataset, .direction = direction, .memory = memory};
+    selection_each_run(selection, dataset->row_bytes / element_bytes(dataset->element), move_elements, &walk);
 }
 
 static void posix_flush(struct store *store)

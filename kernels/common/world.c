@@ -6,6 +6,7 @@
 #include "failure.h"
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,12 +77,23 @@ static void number_hosts(struct world *world)
     }
 }
 
+/* Threads beside the kernel's own call MPI in HDF5's connectors and in its driver subfiling; without them MPI need not
+ * lock anything. */
+static int threads_needed(int argc, char **argv)
+{
+    bool needed = getenv("HDF5_VOL_CONNECTOR") != NULL;
+    for (int i = 1; i < argc; i++)
+        needed = needed || strstr(argv[i], "subfiling") != NULL;
+    return needed ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+}
+
 struct world world_start(int *argc, char ***argv)
 {
     struct world world = {.comm = MPI_COMM_WORLD};
     struct rank_place mine;
     const char *variable = "";
-    MPI_Init(argc, argv);
+    int threads = MPI_THREAD_SINGLE;
+    MPI_Init_thread(argc, argv, threads_needed(*argc, *argv), &threads);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_OK(MPI_Comm_rank(MPI_COMM_WORLD, &world.rank), "MPI");
     MPI_OK(MPI_Comm_size(MPI_COMM_WORLD, &world.size), "MPI");
