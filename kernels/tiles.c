@@ -57,6 +57,7 @@ static const struct option tiles_options[] = {
     {"layout", OPTION_CHOICE, FIELD(layout), 0, 0, "contiguous|chunked", "HDF5: of the datasets; a tile is a chunk"},
     {"io", OPTION_CHOICE, FIELD(io), 0, 0, "independent|collective|posix|core|mpi-io-uni",
      "all ranks through MPI-IO, or rank 0 alone through HDF5's sec2, core or mpio driver"},
+    ASYNC_OPTION,
     {"delay", OPTION_REAL, FIELD(delay_seconds), 0, 86400, NULL, "seconds between steps, not counted"},
     {0}};
 
@@ -194,6 +195,7 @@ static int take_by_name(struct tiles_settings *s, const char *key, const char *v
         common->resume = position == 1;
     } else if (strcmp(key, "async") == 0) {
         position = one_of(key, value, "0|1", problem, bytes);
+        common->hdf5.async = position == 1 ? ASYNC_EXPLICIT : ASYNC_NO;
     }
     return position < 0 ? -1 : 0; /* hdf5-file, csv-file: --dir and --json say where */
 }
@@ -365,6 +367,8 @@ static int check(void *settings, int ranks, char *problem, size_t bytes)
                         (unsigned long long)s->rows, (unsigned long long)s->columns, (unsigned long long)s->arrays,
                         (unsigned long long)s->steps),
                -1;
+    if (s->common.hdf5.async != ASYNC_NO && s->common.interface != INTERFACE_HDF5)
+        return snprintf(problem, bytes, "--async: only through HDF5"), -1;
     if (s->common.file_per_process)
         return snprintf(problem, bytes, "--file-per-process yes: the ranks of tiles share their arrays"), -1;
     if (s->layout == LAYOUT_CHUNKED && s->common.interface != INTERFACE_HDF5)
@@ -572,25 +576,60 @@ static void turn_to(struct run *run, struct store *store, enum direction directi
     *open = d;
 }
 
+/* Tiles that are in memory at once: of all arrays of a step where the calls go on in the background. */
+static uint64_t tiles_in_memory(const struct tiles_settings *s)
+{
+    return s->common.hdf5.async == ASYNC_EXPLICIT ? s->arrays : 1;
+}
+
+/* The data calls of one step. */
+static void move_step(struct run *run, struct store *store, enum direction direction, int owner, uint64_t step,
+                      uint64_t *memory, int *open)
+{
+    const struct tiles_settings *s = run->settings;
+    for (uint64_t array = 0; array < s->arrays; array++) {
+        const struct box box = tile_box(s, owner, step, array);
+        uint64_t *tile = memory + array % tiles_in_memory(s) * s->tile[0] * s->tile[1];
+        turn_to(run, store, direction, step, array, open);
+        if (direction == DIRECTION_WRITE)
+            fill_tile(run, *open, &box, tile);
+        stopwatch_start(run->watch, PHASE_TRANSFER);
+        store_move_box(store, 0, direction, &box, NULL, tile);
+        stopwatch_stop(run->watch);
+        if (direction == DIRECTION_READ && tiles_in_memory(s) == 1)
+            check_tile(run, *open, &box, tile, step);
+    }
+}
+
+/* Until the calls of a step are done that go on in the background; what they read is checked. */
+static void finish_step(struct run *run, struct store *store, enum direction direction, int owner, uint64_t step,
+                        const uint64_t *memory)
+{
+    const struct tiles_settings *s = run->settings;
+    if (s->common.hdf5.async != ASYNC_EXPLICIT)
+        return;
+    stopwatch_start(run->watch, PHASE_TRANSFER);
+    store_wait(store, 0);
+    stopwatch_stop(run->watch);
+    for (uint64_t array = 0; array < s->arrays && direction == DIRECTION_READ; array++) {
+        const struct box box = tile_box(s, owner, step, array);
+        check_tile(run, dataset_of(s, step, array), &box, memory + array * s->tile[0] * s->tile[1], step);
+    }
+}
+
 static void move_tiles(struct run *run, struct store *store, enum direction direction, int owner)
 {
     const struct tiles_settings *s = run->settings;
-    uint64_t *memory = run_memory(access_bytes(s));
+    uint64_t *memory = run_memory(tiles_in_memory(s) * access_bytes(s));
     int open = -1;
     for (uint64_t step = 0; step < s->steps; step++) {
-        if (step > 0 && s->delay_seconds > 0)
+        store_batch(store, 0);
+        move_step(run, store, direction, owner, step, memory, &open);
+        if (step + 1 < s->steps && s->delay_seconds > 0) {
+            store_start_background(store);
             run_pause(s->delay_seconds);
-        for (uint64_t array = 0; array < s->arrays; array++) {
-            const struct box box = tile_box(s, owner, step, array);
-            turn_to(run, store, direction, step, array, &open);
-            if (direction == DIRECTION_WRITE)
-                fill_tile(run, open, &box, memory);
-            stopwatch_start(run->watch, PHASE_TRANSFER);
-            store_move_box(store, 0, direction, &box, NULL, memory);
-            stopwatch_stop(run->watch);
-            if (direction == DIRECTION_READ)
-                check_tile(run, open, &box, memory, step);
         }
+        finish_step(run, store, direction, owner, step, memory);
     }
     free(memory);
 }
