@@ -244,7 +244,7 @@ SHARED_BAD = [
         "--layout interleaved: dimension 2 of the dataset of 9x8 bytes has 2 transfers of 3x4, which 3 ranks cannot share",
     ),
     (("--grow", "yes", "--extendible", "yes", "--chunk", "1M"), "--grow yes: 3 ranks share a file"),
-    (("--driver", "core"), "only default, mpio, split and subfiling can share a file between ranks"),
+    (("--driver", "core"), "only default, mpio and subfiling can share a file between ranks"),
 ]
 
 
