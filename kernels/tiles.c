@@ -244,18 +244,10 @@ static bool is_swept(const struct text_list *sweeps, const char *name)
 static int add_sweep(struct tiles_settings *s, const char *name, const char *values, char *problem, size_t bytes)
 {
     struct text_list *sweeps = &s->common.sweeps;
-    const size_t length = strlen(name) + strlen(values) + 2;
-    char *text = malloc(length);
-    const char **items = realloc(sweeps->items, ((size_t)sweeps->count + 1) * sizeof *items);
-    if (items != NULL)
-        sweeps->items = items;
-    if (text == NULL || items == NULL)
+    char text[256];
+    snprintf(text, sizeof text, "%s=%s", name, values);
+    if (!is_swept(sweeps, name) && text_list_add(sweeps, text) != 0)
         return snprintf(problem, bytes, "out of memory"), -1;
-    snprintf(text, length, "%s=%s", name, values);
-    if (is_swept(sweeps, name))
-        free(text);
-    else
-        sweeps->items[sweeps->count++] = text;
     return 0;
 }
 

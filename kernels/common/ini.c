@@ -70,7 +70,7 @@ static int take_line(char *line, const char *section, bool *inside, ini_take *ta
     char *comment = strstr(equals + 1, " ;");
     if (comment != NULL)
         *comment = '\0';
-    return take(data, strdup(trimmed(line)), strdup(trimmed(equals + 1)), problem, bytes);
+    return take(data, trimmed(line), trimmed(equals + 1), problem, bytes);
 }
 
 int ini_read(const char *path, const char *section, ini_take *take, void *data, char *problem, size_t bytes)

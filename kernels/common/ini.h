@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Takes one entry. Returns 0, or -1 with PROBLEM filled: what is wrong and what is allowed. KEY and VALUE live as long
- * as the program. */
+ * as the call. */
 typedef int ini_take(void *data, const char *key, const char *value, char *problem, size_t problem_bytes);
 
 /* Read the entries of SECTION from the file at PATH; rank 0 reads, all ranks take. Another section is an error.

@@ -88,6 +88,27 @@ static int set_dims(const struct option *o, const char *text, struct dims *dims,
     return 0;
 }
 
+int text_list_add(struct text_list *list, const char *text)
+{
+    char *copy = strdup(text);
+    char **items = copy != NULL ? realloc(list->items, ((size_t)list->count + 1) * sizeof *items) : NULL;
+    if (items == NULL) {
+        free(copy);
+        return -1;
+    }
+    list->items = items;
+    list->items[list->count++] = copy;
+    return 0;
+}
+
+void text_list_free(struct text_list *list)
+{
+    for (int i = 0; i < list->count; i++)
+        free(list->items[i]);
+    free(list->items);
+    *list = (struct text_list){0};
+}
+
 static int set(const struct option *o, const char *text, void *settings, char *problem, size_t bytes)
 {
     void *where = (char *)settings + o->offset;
@@ -114,15 +135,8 @@ static int set(const struct option *o, const char *text, void *settings, char *p
         return 0;
     case OPTION_DIMS:
         return set_dims(o, text, where, problem, bytes);
-    case OPTION_LIST: {
-        struct text_list *list = where;
-        const char **items = realloc(list->items, ((size_t)list->count + 1) * sizeof *items);
-        if (items == NULL)
-            return refuse(problem, bytes, "--%s %s: out of memory", o->name, text);
-        list->items = items;
-        list->items[list->count++] = text;
-        return 0;
-    }
+    case OPTION_LIST:
+        return text_list_add(where, text) == 0 ? 0 : refuse(problem, bytes, "--%s %s: out of memory", o->name, text);
     }
     return -1;
 }
@@ -152,6 +166,24 @@ int options_parse(int argc, char **argv, const struct option *const *tables, voi
     return 0;
 }
 
+/* One "name=value"; COPY is its own memory, kept where the settings point into it. */
+static int override_one(const char *from, const char *text, char *copy, const struct option *const *tables,
+                        void *settings, char *problem, size_t problem_bytes)
+{
+    char *equals = copy != NULL ? strchr(copy, '=') : NULL;
+    const struct option *o = equals != NULL ? find(tables, copy, (size_t)(equals - copy)) : NULL;
+    int result = 0;
+    if (equals == NULL)
+        result = refuse(problem, problem_bytes, "--%s %s: NAME=VALUE[,NAME=VALUE...] is expected", from, text);
+    else if (o == NULL)
+        result = refuse(problem, problem_bytes, "--%s %s: unknown option %.*s", from, text, (int)(equals - copy), copy);
+    else
+        result = set(o, equals + 1, settings, problem, problem_bytes);
+    if (o == NULL || o->type != OPTION_TEXT)
+        free(copy);
+    return result;
+}
+
 int options_override(const char *from, const char *text, const struct option *const *tables, void *settings,
                      char *problem, size_t problem_bytes)
 {
@@ -159,15 +191,7 @@ int options_override(const char *from, const char *text, const struct option *co
         return refuse(problem, problem_bytes, "--%s: empty; NAME=VALUE[,NAME=VALUE...] is expected", from);
     for (const char *entry = text; *entry != '\0';) {
         const size_t length = strcspn(entry, ",");
-        char *copy = strndup(entry, length); /* lives as long as the settings that may point into it */
-        char *equals = copy != NULL ? strchr(copy, '=') : NULL;
-        if (equals == NULL)
-            return refuse(problem, problem_bytes, "--%s %s: NAME=VALUE[,NAME=VALUE...] is expected", from, text);
-        const struct option *o = find(tables, copy, (size_t)(equals - copy));
-        if (o == NULL)
-            return refuse(problem, problem_bytes, "--%s %s: unknown option %.*s", from, text, (int)(equals - copy),
-                          copy);
-        if (set(o, equals + 1, settings, problem, problem_bytes) != 0)
+        if (override_one(from, text, strndup(entry, length), tables, settings, problem, problem_bytes) != 0)
             return -1;
         entry += length + (entry[length] == ',');
     }

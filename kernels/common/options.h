@@ -25,9 +25,13 @@ struct dims {
 };
 
 struct text_list {
-    const char **items;
+    char **items;
     int count;
 };
+
+/* Add a copy of TEXT. Returns 0, or -1 without memory. */
+int text_list_add(struct text_list *list, const char *text);
+void text_list_free(struct text_list *list);
 
 struct option {
     const char *name;

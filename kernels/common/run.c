@@ -731,6 +731,8 @@ int run_kernel(const struct pattern *pattern, int argc, char **argv)
     }
     close_json(&session);
     sweep_free(&session.sweep);
+    text_list_free(&session.settings->baselines);
+    text_list_free(&session.settings->sweeps);
     free(session.settings);
     free(session.world.places);
     MPI_OK(MPI_Finalize(), "MPI");
