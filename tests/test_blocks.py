@@ -207,12 +207,19 @@ def test_one_changed_byte_is_found_at_its_place(kernels, interfaces, target, int
     assert "{" not in done.stdout, "no rate from false data"
 
 
+def test_what_a_read_leaves_in_a_halo_is_found(kernels, faults, target):
+    done = blocks(kernels, target, "--size", "8x8x8", env={"LD_PRELOAD": str(faults), "FAULT_SPILL": "1"})
+    assert done.returncode == 3, done.stderr
+    assert "dataset data, halo in memory, step 0, index 0: expected 0xffffffffffffffff" in done.stderr
+
+
 #: On three ranks.
 BAD_ON_THREE = [
     (("--size", "100x100x100", "--size-is", "global"), "does not divide by the process grid 3x1x1; (99 or 102) x 100"),
     (("--size", "9x2x9", "--size-is", "global", "--grid", "1x3x1"), "9 x 3 x 9 would"),
     (("--grid", "2x2x1"), "--grid 2x2x1: does not make 3"),
     (("--grid", "2x0x0"), "--grid 2x0x0: does not make 3"),
+    (("--grid", "1x1x1"), "--grid 1x1x1: does not make 3"),
     (("--chunk", "193x1x1", "--size", "64x8x8"), "--chunk: 193 elements in dimension 1, more than the dataset's 192"),
     (("--chunk", "65x1x1", "--size", "64x8x8", "--writers", "process"), "more than the dataset's 64"),
     (("--within", "200x8x8", "--at", "9x0x0", "--size", "64x8x8"), "--within 200x8x8: dimension 1 holds 200 elements"),

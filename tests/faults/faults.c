@@ -1,5 +1,6 @@
 /* Defects to preload into a real run, each switched on by an environment variable:
  *   FAULT_SLOW_HDF5=0.7   H5Dwrite and H5Dread take 1/0.7 of their time
+ *   FAULT_SPILL=1         H5Dread changes the first byte of the memory that it is given, whatever was selected of it
  *   FAULT_KEEP_CACHE=1    posix_fadvise is answered but not done, so that nothing leaves the page cache
  *   FAULT_FLIP_BYTE=1     one bit of the first large pwrite is changed on its way
  *   FAULT_LIE=mkdir       the third such call on one of the metadata kernel's objects is answered but not done; so with
@@ -49,6 +50,8 @@ herr_t H5Dread(hid_t dataset, hid_t type, hid_t memory, hid_t file, hid_t transf
     herr_t (*real)(hid_t, hid_t, hid_t, hid_t, hid_t, void *) = dlsym(RTLD_NEXT, "H5Dread");
     const double begin = now();
     const herr_t status = real(dataset, type, memory, file, transfer, data);
+    if (getenv("FAULT_SPILL") != NULL)
+        *(unsigned char *)data ^= 1;
     stretch(begin);
     return status;
 }
