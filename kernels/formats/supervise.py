@@ -46,8 +46,9 @@ def work(plan: Plan) -> NoReturn:
     except (InputError, OSError, ImportError) as error:
         complain(error)
         code = BAD_INPUT
-    except BaseException:
+    except BaseException as error:  # a mistake of ours: where it is, and in a line for the one who reads the verdict
         traceback.print_exc()
+        complain(f"{type(error).__name__}: {error}")
     finally:
         sys.stderr.flush()
         os._exit(code)
