@@ -45,7 +45,7 @@ MODES: dict[str, tuple[dict[str, Any], str]] = {
     "async-explicit": ({"async": "explicit", "compute-seconds": 0.2, "delayed-close": 0}, ""),
 }
 
-NIGHTLY_MODES = {"PRL", "overwrite", "append"}
+NIGHTLY_MODES = {"PRL"}
 
 #: What a site's environment says in its features when its HDF5 has it. The async connector is found by HDF5_PLUGIN_PATH,
 #: which the environment sets; the check loads it.
