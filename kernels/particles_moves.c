@@ -152,15 +152,6 @@ static void move(const struct pass *pass, const struct buffer *buffer)
     }
 }
 
-static void check_foreign_dataset(const struct pass *pass, int slot)
-{
-    char found[256] = "";
-    char problem[MESSAGE_BYTES] = "";
-    if (store_check_dataset(pass->store, slot, found, sizeof found) != 0)
-        snprintf(problem, sizeof problem, "--foreign %s: %s", pass->settings->common.foreign, found);
-    stop_all_if(pass->run->world->comm, EXIT_BAD_INPUT, problem);
-}
-
 static void open_datasets(const struct pass *pass, uint64_t step)
 {
     const struct particles_settings *s = pass->settings;
@@ -178,9 +169,22 @@ static void open_datasets(const struct pass *pass, uint64_t step)
             dataset.extent[0] = final_rows(s, pass->owner);
             store_extend(pass->store, d, dataset.extent);
         }
-        if (s->common.foreign != NULL)
-            check_foreign_dataset(pass, d);
     }
+}
+
+/* Of another program's file: the step's datasets are what they were said to be. */
+static void check_foreign_datasets(const struct pass *pass, uint64_t step)
+{
+    const struct particles_settings *s = pass->settings;
+    const int first = (int)step * datasets_in_step(s);
+    char found[256] = "";
+    char problem[MESSAGE_BYTES] = "";
+    if (s->common.foreign == NULL)
+        return;
+    for (int d = first; d < first + datasets_in_step(s) && problem[0] == '\0'; d++)
+        if (store_check_dataset(pass->store, d, found, sizeof found) != 0)
+            snprintf(problem, sizeof problem, "--foreign %s: %s", s->common.foreign, found);
+    stop_all_if(pass->run->world->comm, EXIT_BAD_INPUT, problem);
 }
 
 /* The datasets of the step that --delayed-close lets be closed now. */
@@ -237,6 +241,10 @@ static void move_piece(struct pass *pass, uint64_t step, struct share *left, boo
     stopwatch_start(watch, PHASE_OPEN);
     if (first)
         open_datasets(pass, step);
+    stopwatch_stop(watch);
+    stopwatch_start(watch, PHASE_PREPARE);
+    if (first)
+        check_foreign_datasets(pass, step);
     stopwatch_stop(watch);
     stopwatch_start(watch, PHASE_TRANSFER);
     move(pass, buffer);
