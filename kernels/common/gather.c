@@ -112,7 +112,8 @@ static void begin(const struct gather *gather, struct flight *flight, struct sto
 
 static void finish(const struct flight *flight, struct store *store, enum direction direction)
 {
-    MPI_OK(MPI_Waitall(flight->count, flight->requests, MPI_STATUSES_IGNORE), "MPI");
+    for (int i = 0; i < flight->count; i++)
+        MPI_OK(MPI_Wait(&flight->requests[i], MPI_STATUS_IGNORE), "MPI");
     if (store != NULL && direction == DIRECTION_WRITE)
         store_move_box(store, 0, direction, &flight->piece, NULL, flight->memory);
 }
