@@ -428,7 +428,7 @@ struct company {
     int *openers; /* [ranks]: who opens the file with the rank's data */
     int *sources; /* [ranks]: whose block the rank moves */
     struct part *parts;
-    uint64_t *piece; /* on ranks that move other ranks' data */
+    uint64_t *pieces; /* on ranks that move other ranks' data */
 };
 
 static struct company make_company(const struct run *run, int source)
@@ -441,7 +441,7 @@ static struct company make_company(const struct run *run, int source)
         company.openers[r] = run_opener(run, r);
     MPI_OK(MPI_Allgather(&source, 1, MPI_INT, company.sources, 1, MPI_INT, run->world->comm), "MPI");
     if (gathers(run->settings) && company.openers[run->world->rank] == run->world->rank)
-        company.piece = run_memory(GATHER_BYTES);
+        company.pieces = run_memory(2 * GATHER_BYTES);
     return company;
 }
 
@@ -450,7 +450,7 @@ static void free_company(struct company *company)
     free(company->openers);
     free(company->sources);
     free(company->parts);
-    free(company->piece);
+    free(company->pieces);
 }
 
 /* How many of the first RANKS ranks have their data in the file that HOME opens. */
@@ -573,7 +573,7 @@ static void move_through_one(const struct run *run, enum direction direction, co
                                   .count = collect_parts(run, company, home),
                                   .words = block->words,
                                   .frame = &block->frame,
-                                  .piece = company->piece};
+                                  .pieces = company->pieces};
     const bool moves = gather.mover == run->world->rank;
     struct store *store = NULL;
     if (gather.count == 0)

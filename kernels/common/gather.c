@@ -3,7 +3,7 @@
 #include "boxes.h"
 #include "failure.h"
 
-#include <stddef.h>
+#include <stdlib.h>
 
 enum { TAG = 3 };
 
@@ -52,32 +52,44 @@ static MPI_Datatype type_of(int dimensions, const struct frame *frame, const uin
     return type;
 }
 
-static void send_or_receive(const struct gather *gather, bool send, int other, uint64_t *words,
+/* A piece on its way: the next one is begun before it is finished, so that messages and the file go on at once. */
+struct flight {
+    struct box piece;
+    uint64_t *memory;      /* of the mover */
+    MPI_Request *requests; /* [parts] */
+    int count;
+};
+
+static void send_or_receive(const struct gather *gather, struct flight *flight, bool send, int other, uint64_t *words,
                             const struct frame *frame, const uint64_t *count)
 {
+    MPI_Request *request = &flight->requests[flight->count++];
     MPI_Datatype type = type_of(gather->dimensions, frame, count);
     if (send)
-        MPI_OK(MPI_Send(words, 1, type, other, TAG, gather->comm), "MPI");
+        MPI_OK(MPI_Isend(words, 1, type, other, TAG, gather->comm, request), "MPI");
     else
-        MPI_OK(MPI_Recv(words, 1, type, other, TAG, gather->comm, MPI_STATUS_IGNORE), "MPI");
+        MPI_OK(MPI_Irecv(words, 1, type, other, TAG, gather->comm, request), "MPI");
     MPI_OK(MPI_Type_free(&type), "MPI");
 }
 
-/* The mover's side of a part: between the piece and the part's owner. */
-static void exchange(const struct gather *gather, enum direction direction, const struct part *part,
-                     const struct box *piece)
+/* Between the piece and a part's owner, or this rank's side of it. */
+static void exchange(const struct gather *gather, struct flight *flight, enum direction direction,
+                     const struct part *part, bool moves)
 {
     struct box common;
-    if (!box_common(gather->dimensions, &part->box, piece, &common))
+    if (!box_common(gather->dimensions, &part->box, &flight->piece, &common))
         return;
-    const struct frame in_piece = frame_of(&common, piece, NULL);
+    const struct frame in_piece = frame_of(&common, &flight->piece, NULL);
     const struct frame in_memory = frame_of(&common, &part->box, gather->frame);
-    if (part->rank != gather->mover)
-        send_or_receive(gather, direction == DIRECTION_READ, part->rank, gather->piece, &in_piece, common.count);
-    else if (direction == DIRECTION_WRITE)
-        box_copy64(gather->dimensions, common.count, gather->piece, &in_piece, gather->words, &in_memory);
+    const bool writes = direction == DIRECTION_WRITE;
+    if (!moves)
+        send_or_receive(gather, flight, writes, gather->mover, gather->words, &in_memory, common.count);
+    else if (part->rank != gather->mover)
+        send_or_receive(gather, flight, !writes, part->rank, flight->memory, &in_piece, common.count);
+    else if (writes)
+        box_copy64(gather->dimensions, common.count, flight->memory, &in_piece, gather->words, &in_memory);
     else
-        box_copy64(gather->dimensions, common.count, gather->words, &in_memory, gather->piece, &in_piece);
+        box_copy64(gather->dimensions, common.count, gather->words, &in_memory, flight->memory, &in_piece);
 }
 
 static bool is_wanted(const struct gather *gather, const struct box *piece)
@@ -89,34 +101,43 @@ static bool is_wanted(const struct gather *gather, const struct box *piece)
     return false;
 }
 
-static void move_piece(const struct gather *gather, struct store *store, enum direction direction,
-                       const struct box *piece)
+static void begin(const struct gather *gather, struct flight *flight, struct store *store, enum direction direction)
 {
-    if (direction == DIRECTION_READ)
-        store_move_box(store, 0, direction, piece, NULL, gather->piece);
+    if (store != NULL && direction == DIRECTION_READ)
+        store_move_box(store, 0, direction, &flight->piece, NULL, flight->memory);
+    flight->count = 0;
     for (int i = 0; i < gather->count; i++)
-        exchange(gather, direction, &gather->parts[i], piece);
-    if (direction == DIRECTION_WRITE)
-        store_move_box(store, 0, direction, piece, NULL, gather->piece);
+        exchange(gather, flight, direction, &gather->parts[i], store != NULL);
 }
 
-/* The other ranks' side. */
-static void hand_over(const struct gather *gather, enum direction direction, const struct box *piece)
+static void finish(const struct flight *flight, struct store *store, enum direction direction)
 {
-    struct box common;
-    if (!box_common(gather->dimensions, &gather->parts[0].box, piece, &common))
-        return;
-    const struct frame in_memory = frame_of(&common, &gather->parts[0].box, gather->frame);
-    send_or_receive(gather, direction == DIRECTION_WRITE, gather->mover, gather->words, &in_memory, common.count);
+    for (int i = 0; i < flight->count; i++)
+        MPI_OK(MPI_Wait(&flight->requests[i], MPI_STATUS_IGNORE), "MPI");
+    if (store != NULL && direction == DIRECTION_WRITE)
+        store_move_box(store, 0, direction, &flight->piece, NULL, flight->memory);
 }
 
 void gather_move(const struct gather *gather, struct store *store, enum direction direction)
 {
-    const bool moves = my_rank(gather) == gather->mover;
+    const uint64_t words = GATHER_BYTES / sizeof *gather->words;
+    MPI_Request *requests = malloc(2 * (size_t)gather->count * sizeof(MPI_Request));
+    if (requests == NULL)
+        stop_rank("out of memory for %d messages", 2 * gather->count);
+    struct flight flights[] = {
+        {.memory = gather->pieces, .requests = requests},
+        {.memory = store != NULL ? gather->pieces + words : NULL, .requests = requests + gather->count}};
     struct box piece = {0};
-    while (box_next_piece(gather->dimensions, &gather->whole, GATHER_BYTES / sizeof *gather->words, &piece))
-        if (!moves)
-            hand_over(gather, direction, &piece);
-        else if (is_wanted(gather, &piece))
-            move_piece(gather, store, direction, &piece);
+    int begun = 0;
+    while (box_next_piece(gather->dimensions, &gather->whole, words, &piece))
+        if (is_wanted(gather, &piece)) {
+            flights[begun % 2].piece = piece;
+            begin(gather, &flights[begun % 2], store, direction);
+            if (begun > 0)
+                finish(&flights[(begun - 1) % 2], store, direction);
+            begun++;
+        }
+    if (begun > 0)
+        finish(&flights[(begun - 1) % 2], store, direction);
+    free(requests);
 }

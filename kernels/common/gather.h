@@ -23,14 +23,14 @@ struct gather {
     int count;
     uint64_t *words;           /* this rank's memory */
     const struct frame *frame; /* where its box lies in it */
-    uint64_t *piece;           /* of the mover: GATHER_BYTES */
+    uint64_t *pieces;          /* of the mover: 2 * GATHER_BYTES */
 };
 
 /* The mover has opened the file: until then the others wait. Collective over the ranks that take part. */
 void gather_begin(const struct gather *gather);
 
-/* Write the parts, gathered piece by piece, or read and hand them out. STORE of the mover, dataset 0. Collective over
- * the ranks that take part. */
+/* Write the parts, gathered piece by piece, or read and hand them out, two pieces under way. STORE: the mover's, whose
+ * dataset 0 it is; NULL on the others. Collective over the ranks that take part. */
 void gather_move(const struct gather *gather, struct store *store, enum direction direction);
 
 #endif
