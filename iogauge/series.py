@@ -114,6 +114,8 @@ def _common(pattern: Mapping[str, Any]) -> list[str]:
         words.append(f"meta{pattern['meta_block_bytes']}")
     if pattern.get("extendible", False):
         words.append("extendible")
+    if "mpi_info" in pattern:
+        words.append(pattern["mpi_info"].replace(";", "+").replace("/", "_"))
     if "async" in pattern:
         words.append(f"async-{pattern['async']}")
     return words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -144,6 +145,25 @@ def test_the_flush_reaches_the_disk(kernels, target, tmp_path, interface):
         assert ("sync(" in trace.read_text()) == expected, interface
 
 
+@pytest.mark.parametrize(("name", "interface"), [("particles", "mpiio"), ("particles", "hdf5"), ("blocks", "netcdf")])
+def test_hints_reach_the_library_below(kernels, target, name, interface):
+    """ROMIO, which Open MPI has beside its own, prints the hints that are in effect when a file is opened."""
+    sizes = ("--particles", "1K", "--steps", "1") if name == "particles" else ("--size", "4x4x4")
+    hints = ("--mpi-info", "cb_buffer_size=65536;romio_cb_write=enable")
+    romio = {"OMPI_MCA_io": "romio321", "ROMIO_PRINT_HINTS": "1"}
+    done = kernel(kernels, name, target, *sizes, "--interface", interface, *hints, env=romio)
+    if "built without netCDF-4" in done.stderr:
+        pytest.skip("needs a parallel netCDF-4 (libnetcdf-mpi-dev)")
+    assert done.returncode == 0, done.stderr
+    printed = dict(re.findall(r"^key = (\S+)\s+value = (\S+)", done.stdout, re.MULTILINE))
+    if not printed:
+        pytest.skip("needs Open MPI with ROMIO, which prints hints")
+    assert printed["cb_buffer_size"] == "65536"
+    assert printed["romio_cb_write"] == "enable"
+    records = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert {record["pattern"]["mpi_info"] for record in records} == {hints[1]}
+
+
 def test_emulated_computing_is_in_no_rate(kernels, target):
     begin = time.monotonic()
     done = kernel(kernels, "particles", target, "--particles", "1K", "--steps", "3", "--compute-seconds", "0.2")
@@ -168,6 +188,8 @@ BAD = [
     ("segments", ("--colective", "yes"), "--colective: unknown option"),
     ("segments", ("--block",), "--block: a value is missing"),
     ("segments", ("--shift", "1"), "--shift 1: there are 1 ranks"),
+    ("particles", ("--mpi-info", "cb_nodes"), "--mpi-info cb_nodes: KEY=VALUE[;KEY=VALUE...] is expected"),
+    ("particles", ("--baseline", "mpi-info=a=1;=2"), "--mpi-info a=1;=2: KEY=VALUE"),
     ("particles", ("--particles", "7", "--dimensions", "2"), "--particles 7: cannot be laid out"),
     ("particles", ("--particles", "4503599627370496", "--steps", "1000"), "more bytes than a file offset holds"),
     ("particles", ("--selection", "partial", "--fraction", "0"), "--fraction 0"),

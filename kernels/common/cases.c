@@ -1,6 +1,7 @@
 #include "cases.h"
 
 #include "failure.h"
+#include "hints.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,8 @@ const struct option common_options[] = {
     {"szip-pixels", OPTION_COUNT, COMMON(hdf5.szip_pixels), 2, 32, NULL, "szip's pixels in a block: even"},
     {"compress-level", OPTION_COUNT, COMMON(hdf5.filter_level), 0, 9, NULL, "gzip's"},
     {"extendible", OPTION_YESNO, COMMON(hdf5.extendible), 0, 0, NULL, "HDF5: no limit to the slowest dimension"},
+    {"mpi-info", OPTION_TEXT, COMMON(mpi_info), 0, 0, NULL,
+     "hints for MPI-IO, HDF5 and netCDF: KEY=VALUE[;KEY=VALUE...]"},
     {"processes", OPTION_COUNT, COMMON(processes), 0, 1000000, NULL, "ranks that take part, the first ones; 0: all"},
     {"fsync", OPTION_YESNO, COMMON(fsync), 0, 0, NULL, "bring data to storage before close: the flush phase"},
     {"repeats", OPTION_COUNT, COMMON(repeats), 1, 100000, NULL, "measured repeats"},
@@ -123,6 +126,8 @@ static int check_common(const struct common_settings *common, int ranks, char *p
         return snprintf(problem, bytes, "--alignment %llu: not a multiple of 8",
                         (unsigned long long)common->alignment_bytes),
                -1;
+    if (hints_check(common->mpi_info, problem, bytes) != 0)
+        return -1;
     return check_hdf5(common, ranks, problem, bytes);
 }
 
@@ -194,6 +199,7 @@ static struct store_settings store_of(const struct a_case *c)
                                    .collective = common->collective,
                                    .collective_metadata = common->collective_metadata,
                                    .comm = alone(common) ? MPI_COMM_SELF : c->world.comm,
+                                   .info = hints_make(common->mpi_info),
                                    .hdf5 = &common->hdf5,
                                    .alignment_bytes = common->alignment_bytes};
 }
@@ -268,6 +274,8 @@ void case_free(struct a_case *c)
 {
     if (c->world.comm != MPI_COMM_WORLD && c->world.comm != MPI_COMM_NULL)
         MPI_OK(MPI_Comm_free(&c->world.comm), "MPI");
+    if (c->common != NULL && c->store.hdf5 != NULL) /* made to its end */
+        hints_free(&c->store.info);
     free(c->settings);
     free(c->reading_from);
     free(c->layout.datasets);

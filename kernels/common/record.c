@@ -160,6 +160,8 @@ static void describe_common(struct json *json, const struct common_settings *com
     json_truth(json, "collective_metadata", common->collective_metadata);
     json_whole(json, "alignment_bytes", common->alignment_bytes);
     json_truth(json, "fsync", common->fsync);
+    if (common->mpi_info != NULL && common->interface != INTERFACE_POSIX)
+        json_text(json, "mpi_info", common->mpi_info);
     if (common->interface != INTERFACE_HDF5)
         return;
     json_text(json, "driver", option_choice(common_choices("driver"), hdf5->driver, word, sizeof word));

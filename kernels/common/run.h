@@ -17,6 +17,7 @@
 struct common_settings {
     const char *dir;
     const char *json;
+    const char *mpi_info; /* hints, see hints.h; NULL: none */
     struct text_list baselines;
     struct text_list sweeps;
     const char *cases; /* of a sweep: a pattern of names */

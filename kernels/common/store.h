@@ -116,6 +116,7 @@ struct store_settings {
     bool collective;
     bool collective_metadata;
     MPI_Comm comm; /* the ranks that share the file; MPI_COMM_SELF: one opens it alone */
+    MPI_Info info; /* hints for MPI-IO, below HDF5 and netCDF too */
     const struct hdf5_settings *hdf5;
     uint64_t alignment_bytes;
     uint8_t *scratch; /* for CI and IC through the raw interfaces: as large as the largest access, made by the caller so

@@ -104,7 +104,7 @@ static bool through_mpi(const struct store *store)
 static void set_mpio(const struct store *store, hid_t access)
 {
     const bool collective = store->settings.collective_metadata;
-    HDF5_OK(H5Pset_fapl_mpio(access, store->settings.comm, MPI_INFO_NULL), store->path);
+    HDF5_OK(H5Pset_fapl_mpio(access, store->settings.comm, store->settings.info), store->path);
     HDF5_OK(H5Pset_all_coll_metadata_ops(access, collective), store->path);
     HDF5_OK(H5Pset_coll_metadata_write(access, collective), store->path);
 }
@@ -152,7 +152,7 @@ static void set_driver(const struct store *store, hid_t access)
         break;
     case DRIVER_SUBFILING:
 #ifdef H5_HAVE_SUBFILING_VFD
-        HDF5_OK(H5Pset_mpi_params(access, store->settings.comm, MPI_INFO_NULL), path);
+        HDF5_OK(H5Pset_mpi_params(access, store->settings.comm, store->settings.info), path);
         HDF5_OK(H5Pset_fapl_subfiling(access, NULL), path);
 #endif
         break;

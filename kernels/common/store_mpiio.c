@@ -18,7 +18,7 @@ static void mpiio_open(struct store *store, bool create)
     const int mode = create          ? MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL
                      : store->update ? MPI_MODE_RDWR
                                      : MPI_MODE_RDONLY;
-    MPI_OK(MPI_File_open(store->settings.comm, store->path, mode, MPI_INFO_NULL, &state->file), store->path);
+    MPI_OK(MPI_File_open(store->settings.comm, store->path, mode, store->settings.info, &state->file), store->path);
 }
 
 /* What MPI counts: four-byte words, so that an access of 2 GiB and more has a count that fits, or bytes where it must.

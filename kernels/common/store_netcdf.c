@@ -34,12 +34,13 @@ static void netcdf_open(struct store *store, bool create)
         stop_rank("%s: out of memory", path);
     store->own = state;
     if (create && is_shared(store))
-        NETCDF_OK(nc_create_par(path, NC_NETCDF4 | NC_NOCLOBBER, store->settings.comm, MPI_INFO_NULL, &state->file),
-                  path);
+        NETCDF_OK(
+            nc_create_par(path, NC_NETCDF4 | NC_NOCLOBBER, store->settings.comm, store->settings.info, &state->file),
+            path);
     else if (create)
         NETCDF_OK(nc_create(path, NC_NETCDF4 | NC_NOCLOBBER, &state->file), path);
     else if (is_shared(store))
-        NETCDF_OK(nc_open_par(path, NC_NOWRITE, store->settings.comm, MPI_INFO_NULL, &state->file), path);
+        NETCDF_OK(nc_open_par(path, NC_NOWRITE, store->settings.comm, store->settings.info, &state->file), path);
     else
         NETCDF_OK(nc_open(path, NC_NOWRITE, &state->file), path);
     /* netCDF fills variables by default, which would write every byte twice. */
