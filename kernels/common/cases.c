@@ -260,16 +260,6 @@ int case_make(struct a_case *c, const struct pattern *pattern, const struct worl
     return check_chunks(common, &c->layout, c->world.size, problem, bytes);
 }
 
-void case_allocate(struct a_case *c, const struct pattern *pattern, int operations)
-{
-    const size_t results = (size_t)operations * c->common->repeats;
-    if (pattern->operations == NULL && c->common->interface != INTERFACE_HDF5 && pattern->needs_scratch(c->settings))
-        c->store.scratch = run_memory(pattern->access_bytes(c->settings));
-    c->results = calloc(results, sizeof *c->results);
-    if (c->results == NULL)
-        stop_rank("out of memory for %zu results", results);
-}
-
 void case_free(struct a_case *c)
 {
     if (c->world.comm != MPI_COMM_WORLD && c->world.comm != MPI_COMM_NULL)

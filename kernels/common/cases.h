@@ -2,8 +2,8 @@
 #ifndef IOGAUGE_CASES_H
 #define IOGAUGE_CASES_H
 
+#include "pattern.h"
 #include "record.h"
-#include "run.h"
 
 enum { OPERATION_BOTH, OPERATION_WRITE, OPERATION_READ };
 
@@ -32,9 +32,6 @@ void common_defaults(struct common_settings *common);
  * Returns 0, or -1 with PROBLEM filled. Collective. */
 int case_make(struct a_case *c, const struct pattern *pattern, const struct world *world, const void *settings,
               const char *from_sweep, const char *differs, char *problem, size_t problem_bytes);
-
-/* The memory that measuring needs. */
-void case_allocate(struct a_case *c, const struct pattern *pattern, int operations);
 
 void case_free(struct a_case *c);
 

@@ -2,7 +2,7 @@
 #ifndef IOGAUGE_RECORD_H
 #define IOGAUGE_RECORD_H
 
-#include "run.h"
+#include "pattern.h"
 
 struct repeat_result {
     struct phase_times times;

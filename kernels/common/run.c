@@ -44,6 +44,17 @@ void *run_memory(uint64_t bytes)
     return memory;
 }
 
+/* The memory that measuring needs. */
+static void allocate(struct a_case *c, const struct pattern *pattern, int operations)
+{
+    const size_t results = (size_t)operations * c->common->repeats;
+    if (pattern->operations == NULL && c->common->interface != INTERFACE_HDF5 && pattern->needs_scratch(c->settings))
+        c->store.scratch = run_memory(pattern->access_bytes(c->settings));
+    c->results = calloc(results, sizeof *c->results);
+    if (c->results == NULL)
+        stop_rank("out of memory for %zu results", results);
+}
+
 int run_opener(const struct run *run, int rank)
 {
     const struct rank_place *places = run->world->places;
@@ -606,7 +617,7 @@ static void measure(struct session *session)
     if (results == NULL)
         stop_rank("out of memory");
     for (int i = 0; i < session->case_count; i++)
-        case_allocate(&session->cases[i], session->pattern, operations);
+        allocate(&session->cases[i], session->pattern, operations);
     for (uint64_t round = 0; round < rounds; round++)
         for (int i = 0; i < session->case_count; i++) {
             const int number = (int)((round + (uint64_t)i) % (uint64_t)session->case_count);
