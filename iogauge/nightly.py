@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 from filelock import FileLock, Timeout
 
-from iogauge import machine
+from iogauge import machine, scheduler
 from iogauge.bands import load_portable_bands, load_site_bands
 from iogauge.case_folders import remove_left_over
 from iogauge.errors import InputError
@@ -139,6 +139,7 @@ def _run_locked(
     removed = []
     for unfinished in _folders(runs):
         if not (unfinished / "night.json").exists():
+            scheduler.cancel_jobs_of(unfinished)
             _end_stragglers(unfinished)
             removed += remove_left_over(unfinished)
     earlier = earlier_nights(runs)
@@ -148,6 +149,7 @@ def _run_locked(
     meter = machine.LoadMeter()
     with _Stop() as stop:
         cause = _run_reframe(site, suite, options, folder, progress, stop) or _not_loaded(folder)
+        scheduler.cancel_jobs_of(folder)
         _end_stragglers(folder)
         removed += remove_left_over(folder)
     report_path = folder / "reframe.json"

@@ -13,10 +13,12 @@ from iogauge.adapters.kernel import read_records
 from iogauge.errors import Refusal
 from iogauge.judge import Expectation, Judgement, invalid, judge
 from iogauge.measurement import Measurement
+from iogauge.scheduler import why_ended
 
 from .axes import Axes
 from .bands import Bands
 from .file_system import CASE_FOLDER, OwnFolder
+from .scheduling import OneAtATime
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -45,7 +47,7 @@ class KernelBuild(rfm.CompileOnlyRegressionTest):
         return Path(self.stagedir) / "build" / kernel
 
 
-class RecordsCheck(Axes, OwnFolder, Bands, rfm.RunOnlyRegressionTest):
+class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, rfm.RunOnlyRegressionTest):
     """What writes our records: run in the case's own folder, and judged by them.
 
     A check gives ``kernel`` (also the word before ``: error:`` in what it says when it fails), ``pattern()`` (the record's
@@ -119,13 +121,18 @@ class RecordsCheck(Axes, OwnFolder, Bands, rfm.RunOnlyRegressionTest):
         return sn.assert_true(valid, f"invalid: {'; '.join(judgement.reasons)}")
 
     def _failure(self, stage: Path) -> str:
-        """Why the job did not end as it should, in the guard's, the kernel's or the shell's words; empty when it did."""
+        """Why the job did not end as it should, in the scheduler's, the guard's, the kernel's or the shell's words; empty
+        when it did.
+        """
         code = stage / "exit_code.txt"
         text = code.read_text(encoding="utf-8").strip() if code.exists() else ""
         if text == "0":
             return ""
         errors = (stage / str(self.stderr)).read_text(encoding="utf-8", errors="replace")
         said = re.findall(rf"^(?:iogauge: guard|{self.kernel}: error): (.*)$", errors, re.MULTILINE)
+        cause = why_ended(self.job.state, errors)
+        if cause:
+            return f"the job was ended before its time: {cause}"
         ended = f"the kernel ended with exit code {text}" if text else "the job ended before the kernel did"
         last = [line for line in errors.splitlines() if line.strip(" -")][-3:]
         return f"{ended}: {said[0] if said else ' / '.join(last) or 'nothing on stderr'}"

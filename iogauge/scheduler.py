@@ -1,0 +1,80 @@
+"""What a scheduler says of jobs: why one ended early, and which ones a night has left behind."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from pathlib import Path
+
+from iogauge.errors import InputError
+
+#: Jobs that were told to end have this long to be gone (Slurm's KillWait is 30 s by default).
+GONE_SECONDS = 60
+
+#: ReFrame's names of the backends that submit to Slurm.
+SLURM = ("slurm", "squeue")
+
+#: What Slurm's daemons, PBS and LSF write into a job's standard error when they end it, and Slurm's states (sacct's manual).
+_SAID = (
+    (r"DUE TO TIME LIMIT|PBS: job killed: walltime|TERM_RUNLIMIT", "its time limit was reached"),
+    (r"DUE TO NODE FAILURE|NODE FAILURE", "one of its nodes failed"),
+    (r"DUE TO PREEMPTION", "it was preempted"),
+    (r"oom[-_ ]kill|Out Of Memory|TERM_MEMLIMIT|PBS: job killed: mem", "it was killed for want of memory"),
+    (r"\*\*\* (?:JOB|STEP) .* CANCELLED AT|TERM_OWNER|TERM_ADMIN", "it was cancelled"),
+)
+_STATES = {
+    "TIMEOUT": "its time limit was reached",
+    "NODE_FAIL": "one of its nodes failed",
+    "BOOT_FAIL": "one of its nodes failed to start",
+    "PREEMPTED": "it was preempted",
+    "OUT_OF_MEMORY": "it was killed for want of memory",
+    "DEADLINE": "its deadline passed",
+    "CANCELLED": "it was cancelled",
+}
+
+
+def why_ended(state: str | None, said: str) -> str:
+    """Why the scheduler ended a job, from its final ``state`` (Slurm's) and its standard error; empty when it did not."""
+    for name in (state or "").split(","):
+        if name in _STATES and name != "CANCELLED":
+            return _STATES[name]
+    for pattern, cause in _SAID:
+        if re.search(pattern, said):
+            return cause
+    return _STATES["CANCELLED"] if "CANCELLED" in (state or "") else ""
+
+
+def comment_of(night: Path) -> str:
+    """The comment by which Slurm's jobs of a night are known."""
+    return f"iogauge-night:{night}"
+
+
+def cancel_jobs_of(night: Path) -> list[str]:
+    """Cancel the Slurm jobs of a night that are still there, and wait until they are gone; returns their ids.
+
+    A night that submitted nothing to Slurm has none. Raises :class:`InputError` when Slurm does not answer, or a job does not end: what is still
+    running would be measured with the next night.
+    """
+    if not any("#SBATCH" in script.read_text(encoding="utf-8") for script in night.rglob("rfm_job.sh")):
+        return []
+    jobs = _jobs_of(night)
+    if jobs:
+        subprocess.run(["scancel", *jobs], capture_output=True, check=False)
+        end = time.monotonic() + GONE_SECONDS
+        while left := _jobs_of(night):
+            if time.monotonic() > end:
+                raise InputError(f"jobs {', '.join(left)} of that night were cancelled and do not end", file=night)
+            time.sleep(0.5)
+    return jobs
+
+
+def _jobs_of(night: Path) -> list[str]:
+    command = ["squeue", "--me", "--noheader", "--format=%A %k"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = str(getattr(error, "stderr", "") or error).strip()
+        raise InputError(f"squeue does not say which jobs of that night are left: {said}", file=night) from error
+    pairs = [line.split(" ", 1) for line in done.stdout.splitlines()]
+    return [job for job, *comment in pairs if comment == [comment_of(night)]]
