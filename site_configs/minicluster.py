@@ -1,7 +1,84 @@
-"""The mini-cluster of scripts/minicluster: a real Slurm with four nodes on one machine, for trying everything out."""
+"""The mini-cluster of scripts/minicluster: a real Slurm with four nodes on one machine, to try everything out on.
+
+Two partitions: ReFrame's slurm backend with srun, and squeue with mpirun. All nodes share this machine's cores, so that rates say
+little here; what is true here is everything else.
+"""
 
 import os
-import sys
-from pathlib import Path
 
 import common  # ReFrame finds it beside this file
+
+cluster = common.HOME / "minicluster"
+os.environ.setdefault("SLURM_CONF", str(cluster / "etc" / "slurm.conf"))
+
+environment = [
+    # Ranks of several nodes share the machine's cores: those that wait must let the others run.
+    ["OMPI_MCA_mpi_yield_when_idle", "1"],
+    # On GlusterFS (FUSE) Open MPI's own MPI-IO has been seen to hang; ROMIO has not.
+    ["OMPI_MCA_io", "romio321"],
+    ["OMPI_MCA_btl_vader_single_copy_mechanism", "none"],
+]
+if os.geteuid() == 0:
+    environment += [["OMPI_ALLOW_RUN_AS_ROOT", "1"], ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"]]
+
+shared = {"type": "local", "path": str(cluster / "fs" / "shared")}
+
+# Small, and few repeats: the night is to end in minutes on two cores.
+volumes = {
+    "blocks": {"size": "32x32x32", "repeats": 3},
+    "formats": {"repeats": 3},
+    "metadata": {"objects": 50, "repeats": 3},
+    "particles": {"particles": 1 << 15, "repeats": 3},
+    "segments": {"block_bytes": 1 << 21, "transfer_bytes": 1 << 18, "repeats": 3},
+    "tiles": {"repeats": 3},
+}
+
+site_configuration = {
+    "systems": [
+        {
+            "name": "minicluster",
+            "descr": "four nodes on one machine, by scripts/minicluster",
+            "hostnames": [r"^$"],  # never chosen by a host's name
+            "modules_system": "nomod",
+            "partitions": [
+                {
+                    "name": "batch",
+                    "scheduler": "slurm",
+                    "launcher": "srun",
+                    "access": ["--partition=batch"],
+                    "environs": ["default"],
+                    "env_vars": environment,
+                    "max_jobs": 100,
+                    "extras": {
+                        "file_systems": {
+                            "shared": shared,
+                            "beeond": {"type": "beeond", "path": "$BEEOND", "request": ["--beeond"]},
+                            "node": {"type": "local", "path": str(cluster / "fs" / "node"), "nodes": [1]},
+                        },
+                        "nodes": [1, 2, 4],
+                        "ranks_per_node": [1, 2],
+                        "options": volumes,
+                    },
+                },
+                {
+                    "name": "whole",
+                    "scheduler": "squeue",
+                    "launcher": "mpirun",
+                    "access": ["--partition=whole"],
+                    "environs": ["default"],
+                    "env_vars": environment,
+                    "max_jobs": 100,
+                    "extras": {
+                        "file_systems": {"shared-whole": {**shared, "target": "shared"}},
+                        "nodes": [2],
+                        "ranks_per_node": [2],
+                        "options": volumes,
+                    },
+                },
+            ],
+        }
+    ],
+    "environments": [{"name": "default", "cc": "mpicc", "cxx": "", "ftn": "", "target_systems": ["minicluster"]}],
+    "general": [{**common.GENERAL[0], "poll_rate_min": 10}],
+    "logging": common.LOGGING,
+}
