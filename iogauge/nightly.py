@@ -57,6 +57,15 @@ def home() -> Path:
 
 def read_site_configuration(name: str) -> dict[str, Site]:
     """Partition to checked site model of ``site_configs/<name>.py``. Raises :class:`InputError`."""
+    path, partitions = _partitions(name)
+    sites = {p["name"]: read_site(p["extras"], file=path) for p in partitions if p.get("extras")}
+    if not sites:
+        raise InputError("no partition has extras with file_systems, nodes and ranks_per_node", file=path)
+    return sites
+
+
+def _partitions(name: str) -> tuple[Path, list[dict[str, Any]]]:
+    """The file of a site's configuration, and the partitions as they stand in it."""
     path = checkout() / "site_configs" / f"{name}.py"
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in path.parent.glob("*.py") if p.stem != "common"))
@@ -64,17 +73,16 @@ def read_site_configuration(name: str) -> dict[str, Site]:
     sys.path.insert(0, str(path.parent))
     try:
         configuration: dict[str, Any] = runpy.run_path(str(path))["site_configuration"]
-        partitions = [(p["name"], p.get("extras", {})) for s in configuration["systems"] for p in s["partitions"]]
+        partitions = [p for s in configuration["systems"] for p in s["partitions"]]
+        if not all(isinstance(p.get(key), str) for p in partitions for key in ("name", "scheduler")):
+            raise KeyError("every partition needs a name and a scheduler")
     except Exception as error:
         where = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         line = where[-1] if where else getattr(error, "lineno", None)
         raise InputError(f"{type(error).__name__}: {error}", file=path, line=line) from error
     finally:
         sys.path.remove(str(path.parent))
-    sites = {name: read_site(extras, file=path) for name, extras in partitions if extras}
-    if not sites:
-        raise InputError("no partition has extras with file_systems, nodes and ranks_per_node", file=path)
-    return sites
+    return path, partitions
 
 
 def check_configuration(site: str) -> dict[str, Site]:
@@ -122,6 +130,8 @@ def run_night(
     get as far as a report. Interrupted by SIGINT or SIGTERM, it returns what was measured, marked incomplete.
     """
     sites = check_configuration(site)
+    if any(partition["scheduler"] in scheduler.SLURM for partition in _partitions(site)[1]):
+        scheduler.check_slurm()
     runs = home() / "runs"
     runs.mkdir(parents=True, exist_ok=True)
     lock = FileLock(runs / "lock")
@@ -202,7 +212,7 @@ def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, pr
     root = checkout()
     command = [
         str(Path(sys.executable).parent / "reframe"),
-        *("-C", str(root / "site_configs" / f"{site}.py"), "-c", str(root / "reframe_checks")),
+        *("-C", str(root / "site_configs" / f"{site}.py"), "--system", site, "-c", str(root / "reframe_checks")),
         *("-r", "-t", f"^{re.escape(suite)}$", "--nocolor"),
         *("--prefix", str(folder / "reframe"), "--report-file", str(folder / "reframe.json")),
         *options,

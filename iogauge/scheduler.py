@@ -12,6 +12,9 @@ from iogauge.errors import InputError
 #: Jobs that were told to end have this long to be gone (Slurm's KillWait is 30 s by default).
 GONE_SECONDS = 60
 
+#: Slurm's controller has this long to answer; its commands retry for a minute.
+ANSWER_SECONDS = 15
+
 #: ReFrame's names of the backends that submit to Slurm.
 SLURM = ("slurm", "squeue")
 
@@ -45,6 +48,19 @@ def why_ended(state: str | None, said: str) -> str:
     return _STATES["CANCELLED"] if "CANCELLED" in (state or "") else ""
 
 
+def check_slurm() -> None:
+    """Raises :class:`InputError` when Slurm's commands are missing or its controller does not answer."""
+    try:
+        subprocess.run(["scontrol", "ping"], capture_output=True, text=True, check=True, timeout=ANSWER_SECONDS)
+    except FileNotFoundError as error:
+        raise InputError("the site uses Slurm, and there is no scontrol on PATH") from error
+    except subprocess.TimeoutExpired as error:
+        raise InputError(f"Slurm does not answer within {ANSWER_SECONDS} s: scontrol ping; is it running?") from error
+    except subprocess.CalledProcessError as error:
+        said = " ".join((error.stderr or error.stdout).split())
+        raise InputError(f"Slurm does not answer: scontrol ping: {said}") from error
+
+
 def comment_of(night: Path) -> str:
     """The comment by which Slurm's jobs of a night are known."""
     return f"iogauge-night:{night}"
@@ -53,8 +69,8 @@ def comment_of(night: Path) -> str:
 def cancel_jobs_of(night: Path) -> list[str]:
     """Cancel the Slurm jobs of a night that are still there, and wait until they are gone; returns their ids.
 
-    A night that submitted nothing to Slurm has none. Raises :class:`InputError` when Slurm does not answer, or a job does not end: what is still
-    running would be measured with the next night.
+    A night that submitted nothing to Slurm has none. Raises :class:`InputError` when Slurm does not answer, or a job does
+    not end: what is still running would be measured with the next night.
     """
     if not any("#SBATCH" in script.read_text(encoding="utf-8") for script in night.rglob("rfm_job.sh")):
         return []

@@ -1,7 +1,7 @@
 """The mini-cluster of scripts/minicluster: a real Slurm with four nodes on one machine, to try everything out on.
 
-Two partitions: ReFrame's slurm backend with srun, and squeue with mpirun. All nodes share this machine's cores, so that rates say
-little here; what is true here is everything else.
+Two partitions: ReFrame's slurm backend with srun, and squeue with mpirun. All nodes share this machine's cores, so that
+rates say little here; what is true here is everything else.
 """
 
 import os
@@ -23,22 +23,12 @@ if os.geteuid() == 0:
 
 shared = {"type": "local", "path": str(cluster / "fs" / "shared")}
 
-# Small, and few repeats: the night is to end in minutes on two cores.
-volumes = {
-    "blocks": {"size": "32x32x32", "repeats": 3},
-    "formats": {"repeats": 3},
-    "metadata": {"objects": 50, "repeats": 3},
-    "particles": {"particles": 1 << 15, "repeats": 3},
-    "segments": {"block_bytes": 1 << 21, "transfer_bytes": 1 << 18, "repeats": 3},
-    "tiles": {"repeats": 3},
-}
-
 site_configuration = {
     "systems": [
         {
             "name": "minicluster",
             "descr": "four nodes on one machine, by scripts/minicluster",
-            "hostnames": [r"^$"],  # never chosen by a host's name
+            "hostnames": [".*"],
             "modules_system": "nomod",
             "partitions": [
                 {
@@ -53,11 +43,9 @@ site_configuration = {
                         "file_systems": {
                             "shared": shared,
                             "beeond": {"type": "beeond", "path": "$BEEOND", "request": ["--beeond"]},
-                            "node": {"type": "local", "path": str(cluster / "fs" / "node"), "nodes": [1]},
                         },
                         "nodes": [1, 2, 4],
                         "ranks_per_node": [1, 2],
-                        "options": volumes,
                     },
                 },
                 {
@@ -69,10 +57,9 @@ site_configuration = {
                     "env_vars": environment,
                     "max_jobs": 100,
                     "extras": {
-                        "file_systems": {"shared-whole": {**shared, "target": "shared"}},
+                        "file_systems": {"shared-whole": shared},
                         "nodes": [2],
                         "ranks_per_node": [2],
-                        "options": volumes,
                     },
                 },
             ],

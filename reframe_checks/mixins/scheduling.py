@@ -1,4 +1,4 @@
-"""What the scheduler is told of a storage test beside its size: whose it is, and that it shares its file system with no other."""
+"""What the scheduler is told of a storage test beside its size: whose it is, and that it has its file system alone."""
 
 import os
 import shlex
