@@ -5,11 +5,13 @@ rates say little here; what is true here is everything else.
 """
 
 import os
+from pathlib import Path
 
 import common  # ReFrame finds it beside this file
 
-cluster = common.HOME / "minicluster"
-os.environ.setdefault("SLURM_CONF", str(cluster / "etc" / "slurm.conf"))
+# Where scripts/minicluster has it; `scripts/minicluster run` says it, should it be elsewhere.
+cluster = Path(os.environ.get("MINICLUSTER_FOLDER") or common.HOME / "minicluster")
+os.environ["SLURM_CONF"] = str(cluster / "etc" / "slurm.conf")
 
 environment = [
     # Ranks of several nodes share the machine's cores: those that wait must let the others run.
@@ -20,6 +22,11 @@ environment = [
 ]
 if os.geteuid() == 0:
     environment += [["OMPI_ALLOW_RUN_AS_ROOT", "1"], ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"]]
+
+# What --beeond makes: a GlusterFS over the job's nodes, or, where that cannot be had, a folder mounted on them.
+made_as = cluster / "minicluster.env"
+gluster = not made_as.exists() or "MINICLUSTER_BEEOND=gluster" in made_as.read_text().splitlines()
+beeond = {"type": "beeond" if gluster else "other", "path": "$BEEOND", "request": ["--beeond"]}
 
 shared = {"type": "local", "path": str(cluster / "fs" / "shared")}
 
@@ -42,7 +49,7 @@ site_configuration = {
                     "extras": {
                         "file_systems": {
                             "shared": shared,
-                            "beeond": {"type": "beeond", "path": "$BEEOND", "request": ["--beeond"]},
+                            "beeond": beeond,
                         },
                         "nodes": [1, 2, 4],
                         "ranks_per_node": [1, 2],
