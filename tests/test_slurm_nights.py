@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,14 +35,25 @@ class Site:
     def __init__(self, minicluster, home: Path) -> None:
         self.shared: Path = minicluster.shared
         self.home = home
+        self.started: list[subprocess.Popen[str]] = []
         self.environment = {**os.environ, **minicluster.environment(), "IOGAUGE_HOME": str(home)}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         command = [str(IOGAUGE), "nightly", "--site", "minicluster", *arguments]
         pipe = subprocess.PIPE
-        return subprocess.Popen(
+        process = subprocess.Popen(
             command, env=self.environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
         )
+        self.started.append(process)
+        return process
+
+    def end(self) -> None:
+        """What a failed test has left."""
+        for process in self.started:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+        subprocess.run(["scancel", "--me"], env=self.environment, check=True)
 
     def run(self, *arguments: str) -> tuple[int, Night]:
         """To the end; the exit code and the last night."""
@@ -76,8 +87,10 @@ def wrong_with(night: Night) -> list[str]:
 
 
 @pytest.fixture
-def site(minicluster, tmp_path) -> Site:
-    return Site(minicluster, tmp_path / "home")
+def site(minicluster, tmp_path) -> Iterator[Site]:
+    started = Site(minicluster, tmp_path / "home")
+    yield started
+    started.end()
 
 
 def test_ranks_are_proven_to_be_where_they_were_asked_for(site):
