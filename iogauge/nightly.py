@@ -169,6 +169,7 @@ def _run_locked(
         software=report.software if report else None,
         cases=cases,
         removed_folders=tuple(removed),
+        notes=_notes(folder),
         earlier_nights={row.key: earlier[row.key] for case in cases for row in case.judgement.rows},
     )
     night.save(folder / "night.json")
@@ -245,6 +246,12 @@ def _not_loaded(folder: Path) -> str:
     text = (folder / "output.txt").read_text(encoding="utf-8", errors="replace")
     found = re.findall(r"WARNING: skipping test file (.*)", text)
     return "not all tests could be loaded: " + "; ".join(found) if found else ""
+
+
+def _notes(folder: Path) -> tuple[str, ...]:
+    """What the checks said for people to know, each once (mixins.file_system)."""
+    text = (folder / "output.txt").read_text(encoding="utf-8", errors="replace")
+    return tuple(dict.fromkeys(re.findall(r"^WARNING: iogauge: (.*)$", text, re.MULTILINE)))
 
 
 def _tell(line: str, progress: Progress) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from iogauge.layout import Layout
 from iogauge.validation import Location, python_locator, validate
 
 FileSystemType = Literal["nfs", "beeond", "lustre", "gpfs", "local", "memory", "other"]
@@ -30,34 +31,68 @@ Positive = Annotated[int, Field(gt=0, strict=True)]
 Text = Annotated[str, Field(min_length=1)]
 
 
+def _expression(path: str) -> str:
+    if "\n" in path or '"' in path or "`" in path or "$(" in path:
+        raise ValueError("a path with variables is allowed; quotes, commands and line breaks are not")
+    return path
+
+
+PathExpression = Annotated[Text, AfterValidator(_expression)]
+
+
+class Guard(BaseModel):
+    """What a job makes sure of before it writes anything, besides path, space and quota.
+
+    ``mountpoint``, a shell expression, has to be a mount point. ``mounted_as`` are the mount types that are right, instead
+    of those that follow from the file system's type; empty: any.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mountpoint: PathExpression | None = None
+    mounted_as: tuple[Text, ...] | None = None
+
+
 class FileSystem(BaseModel):
     """A file system under the name that the site gives it.
 
     ``path`` is a shell expression, evaluated in the job. ``request`` are options for the scheduler, ``prepare`` commands
-    run in the case's own folder before anything is written (stripes), ``quota`` a command that prints what is left.
-    ``exclusive``: no two cases on it at once.
+    run in the case's own folder before anything is written, after its ``layout`` was set. ``quota`` is a command that prints
+    what is left (:mod:`iogauge.quota` says in which form). ``exclusive``: no two cases on it at once.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: FileSystemType
-    path: Text
+    path: PathExpression
     request: tuple[Text, ...] = ()
     prepare: tuple[Text, ...] = ()
     quota: Text | None = None
+    guard: Guard = Guard()
+    layout: Layout = Layout()
     exclusive: bool = True
 
-    @field_validator("path")
+    @field_validator("quota")
     @classmethod
-    def _one_line(cls, path: str) -> str:
-        if "\n" in path or '"' in path or "`" in path or "$(" in path:
-            raise ValueError("a path with variables is allowed; quotes, commands and line breaks are not")
-        return path
+    def _one_line(cls, command: str | None) -> str | None:
+        if command is not None and "\n" in command:
+            raise ValueError("a command on one line is expected")
+        return command
+
+    @model_validator(mode="after")
+    def _layout_fits(self) -> FileSystem:
+        of = {"lustre": "lustre", "beeond": "beegfs"}.get(self.type)
+        if self.layout.system not in ("", of):
+            raise ValueError(
+                f"layout: {self.layout} is {self.layout.system}'s, on type {self.type}; allowed: stripes on lustre, "
+                f"targets and chunk_size on beeond"
+            )
+        return self
 
     @property
     def mounted_as(self) -> tuple[str, ...]:
         """The mount types that are right for it; empty: any."""
-        return MOUNTED_AS[self.type]
+        return MOUNTED_AS[self.type] if self.guard.mounted_as is None else self.guard.mounted_as
 
 
 class Site(BaseModel):

@@ -97,7 +97,7 @@ def validate(
             message = f"unknown key; allowed: {', '.join(_allowed(model, first['loc'][:-1]))}"
         elif first["type"] == "missing":
             message = "missing; it is required"
-        else:
+        elif not isinstance(first["input"], Mapping):
             message = f"{message}, not {first['input']!r}"
         key = ".".join(str(part) for part in location)
         raise InputError(message, file=file, line=locate(location), key=key or None) from error

@@ -48,6 +48,7 @@ class H5perfSerialCheck(KernelCheck):
     """One rank of ``segments`` and one h5perf_serial, round after round, each beginning every other round."""
 
     kernel = "segments"
+    leaves_a_file = False  # the rounds' files have one name
     nodes = parameter([1], type=int, loggable=True)
     ranks_per_node = parameter([1], type=int, loggable=True)
     access = parameter(list(CASES), type=str, loggable=True)

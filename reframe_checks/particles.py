@@ -5,6 +5,8 @@ from typing import Any
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
+from iogauge.quota import in_units
+
 from .mixins.kernel import KernelCheck
 
 PARTICLE_BYTES = 32
@@ -69,9 +71,12 @@ class Particles(KernelCheck):
         return {"block": block, "stride": 4 * block}
 
     def bytes_written(self):
-        # The alignment costs at most one unit a dataset, HDF5's metadata less than a MiB.
+        # The alignment costs at most one unit a dataset; HDF5 needs less than a KiB for one.
         data = self.particles * PARTICLE_BYTES * self.steps * self.num_tasks
-        return data + 8 * self.steps * self.alignment + (1 << 20)
+        return data + 8 * self.steps * (self.alignment + (1 << 10)) + (1 << 20)
+
+    def byte_terms(self):
+        return f"{self.steps} steps x {in_units(self.particles * PARTICLE_BYTES)}"
 
 
 @rfm.simple_test
@@ -180,5 +185,21 @@ class ParticlesModesCheck(Particles):
         without = MODES[self.mode][1]
         return [*super().baselines(), *([without] if without else [])]
 
+    @property
+    def most_times(self):
+        """Appending doubles what is there, and a varied number of particles may be up to twice the mean."""
+        return 2 if self.mode in ("append", "varied") else 1
+
     def bytes_written(self):
-        return super().bytes_written() * (2 if self.mode in ("append", "varied") else 1)
+        options = MODES[self.mode][0]
+        chunk_bytes = 4 * options.get("chunk", 0)
+        whole = self.most_times * super().bytes_written()
+        if not chunk_bytes:
+            return whole
+        # Each dataset's last chunk is whole; every chunk has its entry in an index, and compressed, where random data do
+        # not shrink, some bytes more and a place of its own.
+        chunks = whole // chunk_bytes + 8 * self.steps
+        return whole + 8 * self.steps * chunk_bytes + chunks * (256 + self.alignment * ("compress" in options))
+
+    def byte_terms(self):
+        return ("2 x " if self.most_times == 2 else "") + super().byte_terms()
