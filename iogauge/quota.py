@@ -244,7 +244,7 @@ def _short(text: str) -> str:
     return " / ".join(lines[-2:])[:200]
 
 
-def run_briefly(command: str, seconds: float = ANSWER_SECONDS) -> tuple[int, str, str]:
+def run_briefly(command: str) -> tuple[int, str, str]:
     """Exit code, output and errors of a shell command. Raises :class:`Unreadable` when it does not end in time.
 
     A process that hangs in a file system cannot be killed, so nobody waits for it.
@@ -260,10 +260,10 @@ def run_briefly(command: str, seconds: float = ANSWER_SECONDS) -> tuple[int, str
         start_new_session=True,
     )
     try:
-        out, err = process.communicate(timeout=seconds)
+        out, err = process.communicate(timeout=ANSWER_SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        raise Unreadable(f"no answer in {seconds:.0f} s") from None
+        raise Unreadable(f"no answer in {ANSWER_SECONDS:g} s") from None
     return process.returncode, out, err
 
 

@@ -23,13 +23,17 @@ CC_MEMORY = (
 needs_two_cores = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 
 
+def copy_of_site(folder: Path) -> Path:
+    """What a site has, to change."""
+    copy = folder / "a site"
+    for name in ("reframe_checks", "site_configs", "reference_values", "kernels"):
+        shutil.copytree(CHECKOUT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A copy of what a site has, to change."""
-    copy = tmp_path / "a site"
-    for folder in ("reframe_checks", "site_configs", "reference_values", "kernels"):
-        shutil.copytree(CHECKOUT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    return copy
+    return copy_of_site(tmp_path)
 
 
 def reframe(site: Path, *arguments: str, name: str = "", **environment: str) -> tuple[Any, list[dict[str, Any]]]:
