@@ -17,17 +17,21 @@ from iogauge.quota import Quota, Unreadable, in_units, run_briefly
 from iogauge.sites import FileSystem
 
 #: Of these a compute node has its own: what is mounted here says nothing of them.
-_PRIVATE = ("local", "memory")
+PRIVATE = ("local", "memory")
 
 #: Of these a quota is to be expected.
-_HAS_QUOTA = ("nfs", "lustre", "gpfs")
+HAS_QUOTA = ("nfs", "lustre", "gpfs")
 
 #: An answer is asked for again when it is older.
 FRESH_SECONDS = 600
 
 
 class NotSeenHere(Exception):
-    """A file system that cannot be looked at from here; ``str()`` says why."""
+    """A file system that cannot be looked at from here; ``str()`` says why. ``as_expected``: by its nature."""
+
+    def __init__(self, reason: str, *, as_expected: bool = False) -> None:
+        super().__init__(reason)
+        self.as_expected = as_expected
 
 
 @dataclass(frozen=True)
@@ -44,12 +48,12 @@ class Volume:
 
 def look(file_system: FileSystem, *, jobs_run_here: bool) -> Volume:
     """What lies below the file system's path. Raises :class:`NotSeenHere`."""
-    if file_system.type in _PRIVATE and not jobs_run_here:
-        raise NotSeenHere(f"type {file_system.type}: each compute node has its own")
+    if file_system.type in PRIVATE and not jobs_run_here:
+        raise NotSeenHere(f"type {file_system.type}: each compute node has its own", as_expected=True)
     try:
         code, path, _ = run_briefly(f'set -u; printf %s "{file_system.path}"')
         if code != 0 or not path.startswith("/"):
-            raise NotSeenHere(f"{file_system.path} can only be told in a job")
+            raise NotSeenHere(f"{file_system.path} can only be told in a job", as_expected=True)
         code, out, err = run_briefly(f"df -B1 --output=size,avail,fstype,source,target -- {shlex.quote(path)}")
     except Unreadable as problem:
         raise NotSeenHere(f"{file_system.path}: {problem}") from problem
@@ -80,7 +84,7 @@ def what_is_left(name: str, file_system: FileSystem, *, jobs_run_here: bool) -> 
         return Left(None)
     if file_system.quota is None:
         missing = f"{name}: no quota command is configured, only the free space is looked at"
-        return Left(volume, notes=(missing,) if file_system.type in _HAS_QUOTA else ())
+        return Left(volume, notes=(missing,) if file_system.type in HAS_QUOTA else ())
     try:
         return Left(volume, quota.ask(file_system.quota))
     except Unreadable as problem:

@@ -246,6 +246,7 @@ def test_a_layout_as_asked_for_or_any_default_is_recorded_and_fine(asked, read, 
             "the case's folder has 1 stripe of 1 MiB in pool flash, 4 stripes",
         ),
         (PLAIN, read_lustre, PFL_FOLDER, PFL_FOLDER, "one component, not 2"),
+        (Layout(pool="disk"), read_lustre, LUSTRE_FOLDER.format(count=4), "", "pool disk, not flash"),
         (PFL, read_lustre, PFL_FOLDER, PFL_FOLDER, "components end at 1 MiB, 64 MiB, EOF, not at 100 MiB, EOF"),
         (
             PFL,

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 from samples import case, make_night
-from test_nightly import environment  # noqa: F401 (a fixture)
-from test_reframe_checks import assert_no_rate, copy_of_site, needs_two_cores, reframe, site  # noqa: F401 (a fixture)
+from test_reframe_checks import assert_no_rate, copy_of_site, needs_two_cores, reframe, use_built_kernels
 
 from iogauge import nightly, preflight, quota, terminal
 from iogauge.judge import skipped as skipped_verdict
@@ -105,9 +104,12 @@ def test_what_is_seen_is_what_df_sees(tmp_path, monkeypatch):
 def test_a_quota_that_cannot_be_known_is_said_once_and_skips_nothing(monkeypatch):
     monkeypatch.setattr(preflight, "look", lambda *_, **__: volume(1 << 50))
     said: list[str] = []
-    run_of_reframe = Preflight(tell=said.append)
-    for name in ("a", "b"):
+    now = [0.0]
+    run_of_reframe = Preflight(tell=said.append, clock=lambda: now[0])
+    for name in ("a", "b", "asked again"):
         assert run_of_reframe.begin(name, GIB, "", "hpcwork", file_system(quota="no-such-lfs quota"), here=False) == ""
+        run_of_reframe.end(name)
+        now[0] += preflight.FRESH_SECONDS
     assert len(said) == 1
     assert said[0].startswith("hpcwork: the quota is not known: no-such-lfs quota: it ended with exit code 127")
     assert what_is_left("work", file_system(quota=None), jobs_run_here=False).notes == (
@@ -149,7 +151,13 @@ def test_an_answer_is_kept_while_cases_are_at_work_and_asked_again_when_it_is_ol
 # --- in ReFrame -------------------------------------------------------------------------------------------------------
 
 
-def configure(site: Path, *changes: tuple[str, str]) -> None:  # noqa: F811
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A copy of what a site has, to change."""
+    return copy_of_site(tmp_path)
+
+
+def configure(site: Path, *changes: tuple[str, str]) -> None:
     config = site / "site_configs" / "local.py"
     text = config.read_text(encoding="utf-8")
     for old, new in changes:
@@ -158,17 +166,17 @@ def configure(site: Path, *changes: tuple[str, str]) -> None:  # noqa: F811
     config.write_text(text, encoding="utf-8")
 
 
-def test_a_listing_and_a_dry_run_ask_nobody(site, tmp_path):  # noqa: F811
+def test_a_dry_run_asks_nobody(site, tmp_path):
     configure(site, ('"path": str(scratch)', f'"path": str(scratch), "quota": "touch {tmp_path}/asked; echo 0"'))
     name = "ParticlesCheck %nodes=1 %ranks_per_node=1 %file_system=disk %locality=CC %dimensions=1 %selection=full"
-    for arguments in (("-l",), ("--dry-run",)):
-        done, _ = reframe(site, *arguments, name=name)
-        assert "ParticlesCheck" in done.stdout
+    done, _ = reframe(site, "--dry-run", name=name)
+    assert "ParticlesCheck" in done.stdout
     assert not (tmp_path / "asked").exists()
 
 
-def test_a_night_with_the_cases_of_the_study_shows_what_was_skipped_and_why(site, tmp_path, environment, monkeypatch):  # noqa: F811
+def test_a_night_with_the_cases_of_the_study_shows_what_was_skipped_and_why(site, kernels, tmp_path, monkeypatch):
     """``lfs quota`` is a stand-in that prints what the real one would."""
+    use_built_kernels(site, kernels)
     (tmp_path / "lfs.txt").write_text(LFS_QUOTA)
     configure(
         site,
@@ -178,8 +186,8 @@ def test_a_night_with_the_cases_of_the_study_shows_what_was_skipped_and_why(site
         ("[ranks for ranks in (1, 2) if ranks <= cores]", "[48]"),
     )
     monkeypatch.setattr(nightly, "checkout", lambda: site)
-    for key, value in environment.items():
-        monkeypatch.setenv(key, value)
+    monkeypatch.setenv("IOGAUGE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("IOGAUGE_SCRATCH", str(tmp_path))
     options = [
         "-n",
         "ParticlesCheck.*disk%locality=CC%dimensions=1%selection=full$|FormatsCheck.*memory%storage=chunked$",
@@ -269,10 +277,11 @@ esac
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], dict[str, int]]:
+def ran(tmp_path_factory: pytest.TempPathFactory, kernels: Path) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """The extremes, run on memory that passes for a Lustre; their entries in ReFrame's report, and what was seen there."""
     folder = tmp_path_factory.mktemp("extremes")
     copy = copy_of_site(folder)
+    use_built_kernels(copy, kernels)
     layout = '"layout": {"stripe_count": 4, "stripe_size": "1M"}, "guard": {"mounted_as": []}'
     configure(copy, ('{"type": "memory", "path": "/dev/shm"}', f'{{"type": "lustre", "path": "/dev/shm", {layout}}}'))
     (folder / "lfs").write_text(LFS)

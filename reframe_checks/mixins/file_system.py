@@ -45,12 +45,15 @@ class OwnFolder(rfm.RegressionTestPlugin):
         terms = f"{self.nodes}x{self.ranks_per_node} ranks x {self.byte_terms()}"
         chosen = self.site.file_systems[self.file_system]
         here = self.current_partition.scheduler.registered_name == "local"
-        reason = _preflight.begin(self.unique_name, self.bytes_written(), terms, self.file_system, chosen, here=here)
+        reason = _preflight.begin(self._own_name(), self.bytes_written(), terms, self.file_system, chosen, here=here)
         self.skip_if(bool(reason), reason)
 
     @run_after("run")
     def note_end(self):
-        _preflight.end(self.unique_name)
+        _preflight.end(self._own_name())
+
+    def _own_name(self) -> str:
+        return f"{self.unique_name} @{self.current_partition.fullname}+{self.current_environ.name}"
 
     @run_before("run")
     def guard_file_system(self):
