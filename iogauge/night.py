@@ -36,6 +36,7 @@ class Case(_Record):
     judgement: Judgement
     seconds: float | None
     stage: str
+    partition: str = ""
 
 
 class Night(_Record):
@@ -176,6 +177,7 @@ def _case(entry: dict[str, Any]) -> Case:
         seconds=entry["time_run"],
         # ReFrame moves the files of a case that passed; those of one that failed stay, though it names both folders.
         stage=(entry["result"] == "pass" and entry.get("outputdir")) or entry["stagedir"],
+        partition=entry["partition"],
     )
 
 

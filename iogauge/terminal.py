@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from iogauge.judge import Judgement, RatioRow, Row
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night
+from iogauge.site_check import Finding
 from iogauge.sweep import Speedup, Summary
 
 #: Symbol and colour of a verdict; the word always stands beside them.
@@ -178,6 +181,26 @@ def print_evidence(console: Console, night: Night, key: str) -> bool:
         console.print(f"  placement   {escape(case.judgement.placement or '-')}")
         console.print(f"  evidence    {escape(case.stage)}", soft_wrap=True)
     return bool(found or without)
+
+
+#: Symbol and colour of a finding of ``site check``.
+_LEVELS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "bold red")}
+
+
+def print_findings(console: Console, site: str, findings: list[Finding], *, submitted: bool) -> None:
+    """The table of ``site check``, and how many lines say that something is wrong."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("partition", "what", "", "found"):
+        table.add_column(title, no_wrap=title != "found")
+    for finding in findings:
+        symbol, style = _LEVELS[finding.level]
+        level = f"[{style}]{symbol} {finding.level}[/]"
+        table.add_row(finding.partition or "-", escape(finding.subject), level, escape(finding.found))
+    console.print(table)
+    counts = Counter(finding.level for finding in findings)
+    words = [f"{counts[level]} {level}{'s' * (counts[level] != 1)}" for level in ("problem", "warning")]
+    line = f"{site}: {', '.join(words)}, {counts['ok']} ok"
+    console.print(line + ("" if submitted else "; --submit runs two ranks on each file system"))
 
 
 _BAR_CHARACTERS = 30
