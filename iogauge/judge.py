@@ -189,7 +189,7 @@ def _row(
     portable: PortableBands,
 ) -> Row:
     key = series.key(m, expectation.file_system)
-    fingerprint = series.fingerprint(m, expectation.volume, expectation.layout)
+    fingerprint = series.fingerprint(m, expectation.volume)
     cached = is_cached(m, expectation.type)
     status, band = _site_band(key, fingerprint, m.unit, cached, site_bands)
     ratios = _ratios(m, measurements, expectation.type, portable) if m.role == "main" else ()

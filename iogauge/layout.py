@@ -166,21 +166,20 @@ class FoundComponent(BaseModel):
 
 
 class Found(FoundComponent):
-    """What a tool says of a folder or a file. ``note``: what is known besides (GPFS), or why nothing is."""
+    """What a tool says of a folder or a file. ``facts``: what is told where nothing can be set (GPFS). ``unknown``: why
+    nothing is known."""
 
     components: tuple[FoundComponent, ...] = ()
     targets_word: str = "stripes"
-    note: str = ""
-
-    @property
-    def known(self) -> bool:
-        """Could it be read?"""
-        return self.stripe_count is not None or bool(self.components)
+    facts: str = ""
+    unknown: str = ""
 
     def __str__(self) -> str:
+        if self.unknown:
+            return f"not known ({self.unknown})"
         if self.components:
             return _components(self.components)
-        return _words(self.stripe_count, self.stripe_size, self.pool, self.targets_word) if self.known else self.note
+        return self.facts or _words(self.stripe_count, self.stripe_size, self.pool, self.targets_word)
 
 
 def _differs(name: str, asked: Any, found: Any) -> list[str]:
@@ -231,7 +230,7 @@ def read_lustre(text: str) -> Found:
     """``lfs getstripe`` of one file, or ``lfs getstripe -d`` of a folder."""
     _, *parts = re.split(r"^\s*lcme_id:", text, flags=re.MULTILINE)
     if not parts:
-        return Found(**_stripes_in(text), note="" if "stripe_count:" in text else _unread(text))
+        return Found(**_stripes_in(text)) if "stripe_count:" in text else Found(unknown=_unread(text))
     return Found(components=tuple(FoundComponent(**_stripes_in(part)) for part in parts))
 
 
@@ -256,7 +255,7 @@ def read_beegfs(text: str) -> Found:
     targets = re.search(r"Number of storage targets: desired: (\d+)(?:; actual: (\d+))?", text)
     chunk = re.search(r"Chunksize: (\d+)([kKMG]?)", text)
     if targets is None or chunk is None:
-        return Found(note=_unread(text))
+        return Found(unknown=_unread(text))
     return Found(
         stripe_count=int(targets[2] or targets[1]),
         stripe_size=int(chunk[1]) * 1024 ** " KMG".index(chunk[2].upper() or " "),
@@ -275,13 +274,13 @@ def read_gpfs(text: str) -> Found:
     block = re.search(r"^block size: (\d+)", text, re.MULTILINE)
     if block:
         parts.append(f"blocks of {_in_words(int(block[1]))}")
-    return Found(note=", ".join(parts) or _unread(text))
+    return Found(facts=", ".join(parts)) if parts else Found(unknown=_unread(text))
 
 
 def _unread(text: str) -> str:
     """Why nothing is known, in the job's own words or the tool's."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"not known ({lines[-1].removeprefix(NO_TOOL) if lines else 'nothing was printed'})"
+    return lines[-1].removeprefix(NO_TOOL) if lines else "nothing was printed"
 
 
 _READERS = {"lustre": read_lustre, "beeond": read_beegfs, "gpfs": read_gpfs}
@@ -307,7 +306,7 @@ def verdict(asked: Layout, folder: Found | None, file: Found | None) -> tuple[st
     """The layout in words, for the record, and what is otherwise than it was asked for."""
     problems = []
     for what, found in (("the case's folder", folder), ("a data file", file)):
-        if asked.system and found is not None and not found.known:
+        if asked.system and found is not None and found.unknown:
             problems.append(f"the layout of {what} is {found}, {asked} was asked for")
         elif found is not None and (differences := asked.differences(found)):
             problems.append(f"{what} has {found}, {asked} was asked for ({'; '.join(differences)})")

@@ -157,8 +157,8 @@ def key(measurement: Measurement, file_system: str) -> str:
     )
 
 
-def fingerprint(measurement: Measurement, volume: str, layout: str = "") -> str:
-    """Eight hexadecimal digits of the configuration: the volume below the file system with its layout, sizes, flush.
+def fingerprint(measurement: Measurement, volume: str) -> str:
+    """Eight hexadecimal digits of the configuration: the volume below the file system, sizes, layout, flush.
 
     Two nights of one key with different fingerprints are not comparable. Software is not in it: it is what may regress.
     """
@@ -167,7 +167,6 @@ def fingerprint(measurement: Measurement, volume: str, layout: str = "") -> str:
         "logical_bytes": measurement.logical_bytes,
         "collective": measurement.collective,
         "pattern": {name: value for name, value in measurement.pattern.items() if name not in _NOT_CONFIGURATION},
-        **({"layout": layout} if layout else {}),
     }
     text = json.dumps(configuration, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]

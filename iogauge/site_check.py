@@ -14,6 +14,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -102,7 +103,8 @@ def _tools() -> Iterator[Finding]:
         yield Finding(partition="", subject="Darshan", level="warning", found=found)
     else:
         yield Finding(partition="", subject="Darshan", level="ok", found=f"{library}, {parser}")
-    views = sorted((nightly.checkout() / "spack_env").glob("**/.spack-env/view"))
+    folder = nightly.checkout() / "spack_env"
+    views = sorted(view for depth in ("*", "*/*") for view in folder.glob(f"{depth}/.spack-env/view"))
     found = ", ".join(map(str, views)) or "none: the site's own compilers and libraries are used"
     yield Finding(partition="", subject="Spack environment", level="ok", found=found)
 
@@ -209,7 +211,10 @@ def _series_of_suite(site: str, suite: str) -> set[str]:
         *(str(Path(sys.executable).parent / "reframe"), "-C", str(root / "site_configs" / f"{site}.py")),
         *("-c", str(root / "reframe_checks"), "-t", f"^{re.escape(suite)}$", "--nocolor", "--describe"),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as folder:  # for ReFrame's log
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, cwd=folder
+        )
     try:
         cases = json.loads(done.stdout)
     except ValueError:

@@ -16,9 +16,11 @@ from test_reframe_checks import assert_no_rate, copy_of_site, needs_two_cores, r
 
 from iogauge import nightly, preflight, quota, terminal
 from iogauge.judge import skipped as skipped_verdict
+from iogauge.measurement import Measurement
 from iogauge.preflight import Left, NotSeenHere, Preflight, Volume, look, refusal, what_is_left
 from iogauge.quota import Quota, in_units
 from iogauge.report import render
+from iogauge.series import fingerprint
 from iogauge.sites import FileSystem
 
 GIB = 1 << 30
@@ -337,4 +339,9 @@ def test_the_layout_of_a_file_of_every_kernel_is_in_the_report_and_another_one_t
             assert_no_rate(entry)
         else:
             assert entry["judgement"]["layout"].endswith("4 stripes of 1 MiB (as asked for)"), entry["display_name"]
+            volume = (stage / "file_system.txt").read_text(encoding="utf-8").strip() + " 4 stripes of 1 MiB"
+            first = Measurement.model_validate(entry["measurements"][0])
+            assert entry["judgement"]["rows"][0]["fingerprint"] == fingerprint(first, volume), (
+                "another layout, other bands"
+            )
     assert not list(Path("/dev/shm").glob("iogauge-case.*"))

@@ -173,6 +173,7 @@ nightly.checkout = lambda: Path({str(site)!r}); from iogauge.cli import main; ma
         text=True,
         check=False,
         env={**os.environ, **home, **environment},
+        cwd=site.parent,
     )
 
 
@@ -229,6 +230,7 @@ def test_without_a_job_it_takes_seconds_and_prints_a_table(tmp_path):
     assert "0 problems" in lines[-1]
     assert "--submit runs two ranks on each file system" in lines[-1]
     assert not (tmp_path / "home" / "site-check").exists(), "nothing was submitted"
+    assert not (tmp_path / "reframe.log").exists()
 
 
 @pytest.mark.parametrize(

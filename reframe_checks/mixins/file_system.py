@@ -88,13 +88,17 @@ class OwnFolder(rfm.RegressionTestPlugin):
 
     def layout_found(self) -> str:
         """How the case's files lay on the targets, in words. Raises :class:`Refusal` when it was asked for otherwise."""
-        chosen = self.site.file_systems[self.file_system]
-        words, problems = layout.verdict(chosen.layout, *layout.read_back(chosen.type, Path(self.stagedir)))
+        words, problems = layout.verdict(self.site.file_systems[self.file_system].layout, *self._layouts())
         if problems:
             raise Refusal("; ".join(problems))
         return words
 
+    def _layouts(self) -> tuple[layout.Found | None, layout.Found | None]:
+        return layout.read_back(self.site.file_systems[self.file_system].type, Path(self.stagedir))
+
     def volume(self) -> str:
-        """What was mounted where the case ran: source and mount point, as the job saw them."""
+        """What was mounted where the case ran, as the job saw it: source, type, mount point, and the layout if it is known."""
         path = Path(self.stagedir) / "file_system.txt"
-        return path.read_text(encoding="utf-8").strip() if path.exists() else ""
+        mounted = path.read_text(encoding="utf-8").strip() if path.exists() else ""
+        known = [str(found) for found in self._layouts() if found is not None and not found.unknown]
+        return " ".join([mounted, *known[-1:]])
