@@ -64,7 +64,7 @@ def read_configuration(name: str) -> dict[str, Any]:
     """ReFrame's configuration in ``site_configs/<name>.py``. Raises :class:`InputError`."""
     path = _configuration_file(name)
     if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in path.parent.glob("*.py") if p.stem != "common"))
+        known = ", ".join(sorted(p.stem for p in path.parent.glob("*.py") if p.stem not in ("common", "template")))
         raise InputError(f"no site configuration for {name!r}; there are: {known}", file=path)
     sys.path.insert(0, str(path.parent))
     try:

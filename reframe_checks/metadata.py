@@ -1,10 +1,10 @@
 """mdtest's pattern, and the like in HDF5: many directories and files, or groups, datasets and attributes."""
 
-import reframe as rfm
-from reframe.core.builtins import parameter, run_after, variable
+from reframe.core.builtins import parameter, variable
 
 from iogauge.quota import in_units
 
+from .mixins.axes import site_test
 from .mixins.kernel import KernelCheck
 
 FILE_SYSTEM = ("dir-create", "dir-stat", "dir-list", "dir-rename", "dir-remove",
@@ -26,23 +26,20 @@ PLACES = {
 }
 
 NIGHTLY = {"shared", "hdf5-shared"}
+SCALING = {"shared"}
 
 
-@rfm.simple_test
+@site_test
 class MetadataCheck(KernelCheck):
     """Shared and private places; what is not the default is compared with the default in the same job."""
 
     kernel = "metadata"
+    nightly = NIGHTLY
+    scaling = SCALING
     leaves_a_file = False
     place = parameter(list(PLACES), type=str, loggable=True)
 
     objects = variable(int, value=200)  # a rank's, of each kind
-
-    @run_after("init")
-    def choose_suites(self):
-        self.tags = {"full"}
-        if self.place in NIGHTLY:
-            self.tags |= {"nightly"}
 
     @property
     def interface(self):

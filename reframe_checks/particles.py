@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import reframe as rfm
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
 from iogauge.quota import in_units
 
+from .mixins.axes import site_test
 from .mixins.kernel import KernelCheck
 
 PARTICLE_BYTES = 32
@@ -22,7 +22,7 @@ NIGHTLY = {
     ("CC", 1, "partial"),
     ("CC", 1, "strided"),
 }
-
+SCALING = {("CC", 1, "full")}
 
 #: What else h5bench varies, CC: the kernel's options beyond the sizes, and the option that the case without it has; a
 #: process that has loaded an asynchronous connector makes no synchronous calls.
@@ -79,19 +79,15 @@ class Particles(KernelCheck):
         return f"{self.steps} steps x {in_units(self.particles * PARTICLE_BYTES)}"
 
 
-@rfm.simple_test
+@site_test
 class ParticlesCheck(Particles):
     """Localities, dimensions and selections; compared with CC, 1-D and the full read in the same job."""
 
+    nightly = NIGHTLY
+    scaling = SCALING
     locality = parameter(["CC", "CI", "IC", "II"], type=str, loggable=True)
     dimensions = parameter([1, 2, 3], type=int, loggable=True)
     selection = parameter(["full", "partial", "strided"], type=str, loggable=True)
-
-    @run_after("init")
-    def choose_suites(self):
-        self.tags = {"full"}
-        if (self.locality, self.dimensions, self.selection) in NIGHTLY:
-            self.tags |= {"nightly"}
 
     def pattern(self):
         return {
@@ -128,17 +124,15 @@ class ParticlesCheck(Particles):
         return others
 
 
-@rfm.simple_test
+@site_test
 class ParticlesModesCheck(Particles):
     """What h5bench varies beyond those; compared with the case that lacks just that."""
 
+    nightly = NIGHTLY_MODES
     mode = parameter(list(MODES), type=str, loggable=True)
 
     @run_after("init")
-    def choose_suites(self):
-        self.tags = {"full"}
-        if self.mode in NIGHTLY_MODES:
-            self.tags |= {"nightly"}
+    def need_feature(self):
         if self.mode in NEEDED_FEATURE:
             self.valid_prog_environs = [f"+{NEEDED_FEATURE[self.mode]}"]
 

@@ -2,9 +2,9 @@
 
 import math
 
-import reframe as rfm
-from reframe.core.builtins import parameter, run_after, variable
+from reframe.core.builtins import parameter, variable
 
+from .mixins.axes import site_test
 from .mixins.kernel import KernelCheck
 
 #: Kernel options by pattern, and the shape of the datasets: ``line`` (segments, blocks, transfers), ``strided`` (several
@@ -46,25 +46,22 @@ PATTERNS = {
 }
 
 NIGHTLY = {"contiguous", "interleaved", "contiguous-collective", "file-per-process", "array-across"}
+SCALING = {"contiguous-collective", "file-per-process"}
 
 
-@rfm.simple_test
+@site_test
 class SegmentsCheck(KernelCheck):
     """Shared and private files, ranks one after the other or in turn, of one dimension and of several."""
 
     kernel = "segments"
+    nightly = NIGHTLY
+    scaling = SCALING
     access = parameter(list(PATTERNS), type=str, loggable=True)
 
     segments = variable(int, value=1)
     block_bytes = variable(int, value=16 << 20)
     transfer_bytes = variable(int, value=1 << 20)
     alignment = variable(int, value=4096)
-
-    @run_after("init")
-    def choose_suites(self):
-        self.tags = {"full"}
-        if self.access in NIGHTLY:
-            self.tags |= {"nightly"}
 
     @property
     def chosen(self):
