@@ -15,7 +15,7 @@ Assumptions, for documentation does not say:
   - HDF5 1.14.0 is the module that goes with EasyBuild's toolchain iimpi/2023a, and CMake/3.26.3 is in the same tree
   - whole nodes (--exclusive), so that no other job shares disks and network; the study's scripts do not ask for them
   - a login shell, so that `module` is there for bash, which is not the site's default shell
-  - `quota -f` and `lfs quota -u` tell what is left; [1] calls the quotas those of trees
+  - `quota -w -f` and `lfs quota -u` tell what is left; [1] calls the quotas those of trees
   - a job may take four hours: 480 GiB a pass, on 768 ranks, through three interfaces
 
 Three runs not in a row are here three ``repeats`` in one job: HDF5, MPI-IO and POSIX take turns, so that no two runs
@@ -43,8 +43,8 @@ site_configuration = {
                     "max_jobs": 100,
                     "extras": {
                         "file_systems": {
-                            "home": {"type": "nfs", "path": "$HOME", "quota": "quota -f $HOME"},
-                            "work": {"type": "nfs", "path": "$WORK", "quota": "quota -f $WORK"},
+                            "home": {"type": "nfs", "path": "$HOME", "quota": "quota -w -f $HOME"},
+                            "work": {"type": "nfs", "path": "$WORK", "quota": "quota -w -f $WORK"},
                             "hpcwork": {
                                 "type": "lustre",
                                 "path": "$HPCWORK",

@@ -31,6 +31,7 @@ ENVIRONMENT = {
     "IOGAUGE_ACCOUNT": "PROJECT",
     "IOGAUGE_SCRATCH": "/SCRATCH",
     "LMOD_CMD": str(HERE / "stand_ins" / "lmod"),
+    "MINICLUSTER_FOLDER": "/MINICLUSTER",
 }
 
 #: Set for root alone.
