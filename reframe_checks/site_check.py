@@ -20,7 +20,6 @@ class SiteCheck(Particles):
     steps = 1
     repeats = 1
     warmup = 0
-    tags = {SUITE}
 
     @run_after("init")
     def choose_partitions(self):
@@ -29,9 +28,13 @@ class SiteCheck(Particles):
             name
             for name, site in sites().items()
             if self.file_system in site.file_systems
-            and self.nodes == min(2, max(site.nodes))
+            and self.nodes == min(2, max(site.axes_of(self.file_system)[0]))
             and self.nodes * self.ranks_per_node == 2
         ]
+
+    @run_after("init")
+    def choose_suites(self):
+        self.tags = {SUITE}
 
     def pattern(self):
         return {"locality": "CC", "dimensions": 1, "selection": "full", "chunk": 0, "file_per_process": False}
