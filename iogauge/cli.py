@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from iogauge import __version__, nightly, sweep, terminal
+from iogauge import __version__, nightly, site_check, sweep, terminal
 from iogauge.case_folders import remove_left_over
 from iogauge.errors import InputError
 from iogauge.measurement import Metric
@@ -42,6 +44,18 @@ def _console() -> Console:
     """As wide as the terminal; in a log lines are not broken."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=1000)
+
+
+@contextmanager
+def _progress(console: Console, title: str, *, verbose: bool) -> Iterator[nightly.Progress]:
+    """A bar that counts cases, or what ReFrame prints."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield nightly.Progress(
+            tell=lambda done, of: bar.update(task, completed=done, total=of),
+            log=console.print if verbose else lambda line: None,
+        )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -74,13 +88,7 @@ def nightly_command(site: str, suite: str, settings: tuple[str, ...], names: tup
     console = _console()
     options = [word for setting in settings for word in ("-S", setting)]
     options += [word for name in names for word in ("-n", name)]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(f"{site}, {suite}", total=None)
-        progress = nightly.Progress(
-            tell=lambda done, of: bar.update(task, completed=done, total=of),
-            log=console.print if verbose else lambda line: None,
-        )
+    with _progress(console, f"{site}, {suite}", verbose=verbose) as progress:
         night, folder = nightly.run_night(site, suite, options=options, progress=progress)
     page = write_report(night, folder / "index.html")
     terminal.print_night(console, night)
@@ -178,6 +186,38 @@ def sweep_command(records: Path, metric: Metric, single: Path | None, table: Pat
 
 def _listed(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
+
+
+@main.group("site")
+def site_group() -> None:
+    """What concerns a site.
+
+    Example: iogauge site check
+    """
+
+
+@site_group.command("check")
+@click.argument("site", default="local")
+@click.option("--submit", is_flag=True, help="also run a case of two ranks on each file system of each partition")
+@click.option("--json", "as_json", is_flag=True, help="print the findings as JSON")
+@_answers
+def site_check_command(site: str, submit: bool, as_json: bool) -> int:
+    """Say for each partition and file system of SITE what is there: the first thing to run at a new site.
+
+    \b
+    Examples:
+      iogauge site check
+      iogauge site check claix --submit
+
+    Exit codes: 0 nothing is wrong; 1 there is a problem; 2 the configuration is wrong.
+    """
+    with _progress(Console(stderr=True), f"{site}, {site_check.SUITE}", verbose=False) as progress:
+        findings = site_check.check(site, submit=submit, progress=progress)
+    if as_json:
+        click.echo(json.dumps([finding.model_dump() for finding in findings], indent=1))
+    else:
+        terminal.print_findings(_console(), site, findings, submitted=submit)
+    return site_check.exit_code(findings)
 
 
 @main.command("check-config")

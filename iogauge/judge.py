@@ -15,12 +15,12 @@ from iogauge import placement, series
 from iogauge.bands import Band, Medium, PortableBands, SiteBands
 from iogauge.measurement import Measurement, Metric, Unit, ratio
 
-Verdict = Literal["pass", "no reference", "too noisy", "regressed", "improved", "invalid"]
+Verdict = Literal["pass", "no reference", "too noisy", "regressed", "improved", "invalid", "skipped"]
 Place = Literal["below", "inside", "above", "no band", "cached differently", "too noisy"]
 BandStatus = Literal["found", "missing", "cached", "other configuration"]
 
 #: Worst first.
-VERDICTS: tuple[Verdict, ...] = ("invalid", "regressed", "improved", "too noisy", "no reference", "pass")
+VERDICTS: tuple[Verdict, ...] = ("invalid", "regressed", "skipped", "improved", "too noisy", "no reference", "pass")
 
 #: A ratio whose pairs spread wider (interquartile range over median) is no evidence. Measured beside other jobs on two
 #: cores, medians of seven pairs were up to 50 % off, and nearly all of those more than 18 % off spread wider than this.
@@ -48,6 +48,7 @@ class Expectation(_Value):
     ranks_per_node: int
     oversubscribe: bool = False
     volume: str = ""
+    layout: str = ""
 
 
 class Limits(_Value):
@@ -96,11 +97,12 @@ class Row(_Value):
 
 
 class Judgement(_Value):
-    """The verdict on one job with its reasons and evidence."""
+    """The verdict on one job with its reasons and evidence; ``layout`` is how its files lay on the storage's targets."""
 
     verdict: Verdict
     reasons: tuple[str, ...]
     placement: str
+    layout: str = ""
     rows: tuple[Row, ...]
 
     @property
@@ -112,6 +114,11 @@ class Judgement(_Value):
 def invalid(reasons: Sequence[str], where: str = "") -> Judgement:
     """The verdict on a job without a true measurement."""
     return Judgement(verdict="invalid", reasons=tuple(reasons), placement=where, rows=())
+
+
+def skipped(reason: str) -> Judgement:
+    """The verdict on a job that was not submitted."""
+    return Judgement(verdict="skipped", reasons=(reason,), placement="", rows=())
 
 
 def judge(
@@ -144,7 +151,7 @@ def judge(
     mains = [row for row in rows if row.role == "main"]
     verdict = min((row.verdict for row in mains), key=VERDICTS.index)
     reasons = tuple(f"{row.operation}: {row.reason}" for row in mains if row.reason)
-    return Judgement(verdict=verdict, reasons=reasons, placement=where, rows=tuple(rows))
+    return Judgement(verdict=verdict, reasons=reasons, placement=where, layout=expectation.layout, rows=tuple(rows))
 
 
 def is_cached(measurement: Measurement, type_: str) -> bool:

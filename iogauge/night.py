@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iogauge.errors import InputError
-from iogauge.judge import VERDICTS, Judgement, Row, Verdict, invalid
+from iogauge.judge import VERDICTS, Judgement, Row, Verdict, invalid, skipped
 from iogauge.machine import Machine
 from iogauge.measurement import Software
 
@@ -36,10 +36,12 @@ class Case(_Record):
     judgement: Judgement
     seconds: float | None
     stage: str
+    partition: str = ""
 
 
 class Night(_Record):
-    """One run of a suite. ``complete`` is false when it was stopped; ``cause`` then says by what."""
+    """One run of a suite. ``complete`` is false when it was stopped; ``cause`` then says by what. ``notes`` are what could
+    not be looked at before the cases were submitted."""
 
     schema_: Literal["iogauge.night/1"] = Field(default="iogauge.night/1", alias="schema")
     site: str
@@ -54,6 +56,7 @@ class Night(_Record):
     software: Software | None
     cases: tuple[Case, ...]
     removed_folders: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     earlier_nights: dict[str, int] = {}
 
     @property
@@ -65,15 +68,15 @@ class Night(_Record):
 
     @property
     def counts(self) -> dict[Verdict, int]:
-        """Series by verdict, worst first; an invalid case without rows counts once."""
+        """Series by verdict, worst first; an invalid case without rows counts once, and so does one that was skipped."""
         found: Counter[Verdict] = Counter(row.verdict for _, row in self.rows)
-        found["invalid"] += sum(not case.judgement.rows for case in self.cases)
+        found.update(case.judgement.verdict for case in self.cases if not case.judgement.rows)
         return {verdict: found[verdict] for verdict in VERDICTS}
 
     @property
     def exit_code(self) -> int:
         """0: nothing is slower; 1: something regressed or is invalid; 2: nothing, or not all, could be measured."""
-        if self.build_failure or not self.complete or not self.cases:
+        if self.build_failure or not self.complete or all(c.judgement.verdict == "skipped" for c in self.cases):
             return 2
         return 1 if self.counts["regressed"] or self.counts["invalid"] else 0
 
@@ -111,8 +114,13 @@ def write_whole(path: Path, text: str) -> None:
         raise
 
 
-#: Of ReFrame's results: skipped by the check, not begun or broken off when the run was stopped, kernels not built.
+#: Of ReFrame's results: skipped, not begun or broken off when the run was stopped, kernels not built.
 _NEVER_RAN = ("skip", "abort", "fail_deps")
+
+
+def _is_case(entry: dict[str, Any]) -> bool:
+    """It ran, or a check of ours said why it must not."""
+    return entry["result"] not in _NEVER_RAN or bool(entry["result"] == "skip" and entry.get("skip_reason"))
 
 
 class RunReport(_Record):
@@ -140,7 +148,7 @@ def _run_report(entries: list[dict[str, Any]]) -> RunReport:
     builds = [entry for entry in entries if entry["fixture"] and entry["result"] not in ("pass", *_NEVER_RAN)]
     return RunReport(
         selected=len(tests),
-        cases=tuple(_case(entry) for entry in tests if entry["result"] not in _NEVER_RAN),
+        cases=tuple(_case(entry) for entry in tests if _is_case(entry)),
         software=_software(tests),
         build_failure=" / ".join(map(_build_failure, builds)),
     )
@@ -153,17 +161,23 @@ def _software(entries: Iterable[dict[str, Any]]) -> Software | None:
     return None if found is None else Software.model_validate(found)
 
 
+def _judgement(entry: dict[str, Any]) -> Judgement:
+    if entry["result"] == "skip":
+        return skipped(entry["skip_reason"])
+    return Judgement.model_validate(entry["judgement"]) if entry.get("judgement") else invalid([_failure(entry)])
+
+
 def _case(entry: dict[str, Any]) -> Case:
-    judgement = Judgement.model_validate(entry["judgement"]) if entry.get("judgement") else invalid([_failure(entry)])
     return Case(
         name=entry["display_name"],
         file_system=entry["file_system"],
         nodes=entry["nodes"],
         ranks_per_node=entry["ranks_per_node"],
-        judgement=judgement,
+        judgement=_judgement(entry),
         seconds=entry["time_run"],
         # ReFrame moves the files of a case that passed; those of one that failed stay, though it names both folders.
         stage=(entry["result"] == "pass" and entry.get("outputdir")) or entry["stagedir"],
+        partition=entry["partition"],
     )
 
 

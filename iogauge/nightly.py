@@ -6,14 +6,15 @@ import itertools
 import os
 import re
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -55,34 +56,41 @@ def home() -> Path:
     return Path(os.environ.get("IOGAUGE_HOME") or checkout() / ".iogauge")
 
 
-def read_site_configuration(name: str) -> dict[str, Site]:
-    """Partition to checked site model of ``site_configs/<name>.py``. Raises :class:`InputError`."""
-    path, partitions = _partitions(name)
-    sites = {p["name"]: read_site(p["extras"], file=path) for p in partitions if p.get("extras")}
-    if not sites:
-        raise InputError("no partition has extras with file_systems, nodes and ranks_per_node", file=path)
-    return sites
+def _configuration_file(name: str) -> Path:
+    return checkout() / "site_configs" / f"{name}.py"
 
 
-def _partitions(name: str) -> tuple[Path, list[dict[str, Any]]]:
-    """The file of a site's configuration, and the partitions as they stand in it."""
-    path = checkout() / "site_configs" / f"{name}.py"
+def read_configuration(name: str) -> dict[str, Any]:
+    """ReFrame's configuration in ``site_configs/<name>.py``. Raises :class:`InputError`."""
+    path = _configuration_file(name)
     if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in path.parent.glob("*.py") if p.stem != "common"))
+        known = ", ".join(sorted(p.stem for p in path.parent.glob("*.py") if p.stem not in ("common", "template")))
         raise InputError(f"no site configuration for {name!r}; there are: {known}", file=path)
     sys.path.insert(0, str(path.parent))
     try:
         configuration: dict[str, Any] = runpy.run_path(str(path))["site_configuration"]
-        partitions = [p for s in configuration["systems"] for p in s["partitions"]]
-        if not all(isinstance(p.get(key), str) for p in partitions for key in ("name", "scheduler")):
-            raise KeyError("every partition needs a name and a scheduler")
+        _partitions(configuration)
     except Exception as error:
         where = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         line = where[-1] if where else getattr(error, "lineno", None)
         raise InputError(f"{type(error).__name__}: {error}", file=path, line=line) from error
     finally:
         sys.path.remove(str(path.parent))
-    return path, partitions
+    return configuration
+
+
+def _partitions(configuration: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [(p["name"], p.get("extras", {})) for s in configuration["systems"] for p in s["partitions"]]
+
+
+def read_site_configuration(name: str) -> dict[str, Site]:
+    """Partition to checked site model of ``site_configs/<name>.py``. Raises :class:`InputError`."""
+    partitions = _partitions(read_configuration(name))
+    path = _configuration_file(name)
+    sites = {name: read_site(extras, file=path) for name, extras in partitions if extras}
+    if not sites:
+        raise InputError("no partition has extras with file_systems, nodes and ranks_per_node", file=path)
+    return sites
 
 
 def check_configuration(site: str) -> dict[str, Site]:
@@ -130,8 +138,21 @@ def run_night(
     get as far as a report. Interrupted by SIGINT or SIGTERM, it returns what was measured, marked incomplete.
     """
     sites = check_configuration(site)
-    if any(partition["scheduler"] in scheduler.SLURM for partition in _partitions(site)[1]):
+    _check_schedulers(site)
+    with _alone() as runs:
+        return _run_locked(site, sites, suite, options, runs, progress or Progress())
+
+
+def _check_schedulers(site: str) -> None:
+    """Raises :class:`InputError` where a scheduler that the site uses is not there: each case would wait for it in vain."""
+    partitions = [p for system in read_configuration(site)["systems"] for p in system["partitions"]]
+    if any(partition.get("scheduler") in scheduler.SLURM for partition in partitions):
         scheduler.check_slurm()
+
+
+@contextmanager
+def _alone() -> Iterator[Path]:
+    """Gives the folder of nights to one at a time. Raises :class:`InputError`."""
     runs = home() / "runs"
     runs.mkdir(parents=True, exist_ok=True)
     lock = FileLock(runs / "lock")
@@ -140,7 +161,33 @@ def run_night(
     except Timeout:
         raise InputError("another night is running here; two at once would measure each other", file=runs) from None
     with lock:
-        return _run_locked(site, sites, suite, options, runs, progress or Progress())
+        yield runs
+
+
+def run_apart(site: str, suite: str, progress: Progress) -> Path:
+    """Run a suite that is no night: its folder, with ReFrame's report, is kept until the next one, and not in the history.
+
+    Raises :class:`InputError` when it did not get as far as a report.
+    """
+    folder = home() / suite
+    _check_schedulers(site)
+    with _alone(), _Stop() as stop:
+        if folder.exists():
+            _clear(folder)
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+        cause = _run_reframe(site, suite, (), folder, progress, stop)
+        _clear(folder)
+    if cause or not (folder / "reframe.json").exists():
+        raise InputError(cause or _why_no_report(folder, suite, ()), file=folder / "reframe.log")
+    return folder
+
+
+def _clear(folder: Path) -> list[str]:
+    """End what still runs of a run, and remove what it left on file systems; returns the folders' names."""
+    scheduler.cancel_jobs_of(folder)
+    _end_stragglers(folder)
+    return remove_left_over(folder)
 
 
 def _run_locked(
@@ -149,9 +196,7 @@ def _run_locked(
     removed = []
     for unfinished in _folders(runs):
         if not (unfinished / "night.json").exists():
-            scheduler.cancel_jobs_of(unfinished)
-            _end_stragglers(unfinished)
-            removed += remove_left_over(unfinished)
+            removed += _clear(unfinished)
     earlier = earlier_nights(runs)
     started = datetime.now(timezone.utc)
     folder = runs / started.strftime("%Y%m%dT%H%M%SZ")
@@ -159,9 +204,7 @@ def _run_locked(
     meter = machine.LoadMeter()
     with _Stop() as stop:
         cause = _run_reframe(site, suite, options, folder, progress, stop) or _not_loaded(folder)
-        scheduler.cancel_jobs_of(folder)
-        _end_stragglers(folder)
-        removed += remove_left_over(folder)
+        removed += _clear(folder)
     report_path = folder / "reframe.json"
     if not report_path.exists() and stop.signal is None:
         raise InputError(_why_no_report(folder, suite, options), file=folder / "reframe.log")
@@ -181,6 +224,7 @@ def _run_locked(
         software=report.software if report else None,
         cases=cases,
         removed_folders=tuple(removed),
+        notes=_notes(folder),
         earlier_nights={row.key: earlier[row.key] for case in cases for row in case.judgement.rows},
     )
     night.save(folder / "night.json")
@@ -257,6 +301,12 @@ def _not_loaded(folder: Path) -> str:
     text = (folder / "output.txt").read_text(encoding="utf-8", errors="replace")
     found = re.findall(r"WARNING: skipping test file (.*)", text)
     return "not all tests could be loaded: " + "; ".join(found) if found else ""
+
+
+def _notes(folder: Path) -> tuple[str, ...]:
+    """What the checks said for people to know, each once (mixins.file_system)."""
+    text = (folder / "output.txt").read_text(encoding="utf-8", errors="replace")
+    return tuple(dict.fromkeys(re.findall(r"^WARNING: iogauge: (.*)$", text, re.MULTILINE)))
 
 
 def _tell(line: str, progress: Progress) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from iogauge.judge import Judgement, RatioRow, Row
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night
+from iogauge.site_check import Finding
 from iogauge.sweep import Speedup, Summary
 
 #: Symbol and colour of a verdict; the word always stands beside them.
 STYLES = {
     "invalid": ("!", "bold magenta"),
     "regressed": ("▼", "bold red"),
+    "skipped": ("-", "yellow"),
     "improved": ("▲", "cyan"),
     "too noisy": ("~", "yellow"),
     "no reference": ("·", "dim"),
@@ -80,7 +84,8 @@ def counts_line(night: Night) -> str:
     """``1 invalid, 0 regressed, ...`` and how many rest on ratios alone."""
     without = sum(row.band_status != "found" for _, row in night.rows)
     words = {"pass": "passed", "no reference": "without any reference"}
-    parts = [f"{number} {words.get(verdict, verdict)}" for verdict, number in night.counts.items()]
+    counts = [(verdict, number) for verdict, number in night.counts.items() if number or verdict != "skipped"]
+    parts = [f"{number} {words.get(verdict, verdict)}" for verdict, number in counts]
     return ", ".join(parts) + f"; {without} series have no site band yet"
 
 
@@ -93,6 +98,8 @@ def print_night(console: Console, night: Night) -> None:
         console.print(f"[bold magenta]{escape(night.build_failure)}[/]")
     for folder in night.removed_folders:
         console.print(f"removed what a killed job had left: {escape(folder)}")
+    for note in night.notes:
+        console.print(f"[yellow]note: {escape(note)}[/]")
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("file system", "case", "ranks", "observed (repeats)", "to MPI-IO / POSIX"):
         table.add_column(title, no_wrap=title != "case")
@@ -103,7 +110,7 @@ def print_night(console: Console, night: Night) -> None:
     for case in night.cases:
         if not case.judgement.rows:
             table.add_row(case.file_system, escape(case.name.partition(" ")[0]), _ranks(case), "-", "-", "-", "-",
-                          case.judgement.placement or "-", "-", _styled("invalid", "INVALID"))  # fmt: skip
+                          case.judgement.placement or "-", "-", _styled_case(case.judgement))  # fmt: skip
     console.print(table)
     for case in night.cases:
         _print_reasons(console, case.name, case.judgement)
@@ -117,6 +124,11 @@ def _ranks(case: Case) -> str:
 def _styled(verdict: str, text: str) -> str:
     symbol, style = STYLES[verdict]
     return f"[{style}]{symbol} {escape(text)}[/]"
+
+
+def _styled_case(judgement: Judgement) -> str:
+    """Of a case without series."""
+    return _styled(judgement.verdict, "INVALID" if judgement.verdict == "invalid" else judgement.verdict)
 
 
 def _cells(night: Night, case: Case, row: Row) -> tuple[str, ...]:
@@ -136,7 +148,7 @@ def _cells(night: Night, case: Case, row: Row) -> tuple[str, ...]:
 
 
 def _print_reasons(console: Console, name: str, judgement: Judgement) -> None:
-    if judgement.verdict in ("invalid", "regressed", "improved"):
+    if judgement.verdict in ("invalid", "regressed", "skipped", "improved"):
         console.print(f"{_styled(judgement.verdict, judgement.verdict)}  {escape(name)}")
         for row in judgement.main_rows:
             if row.verdict in ("regressed", "improved"):
@@ -146,7 +158,7 @@ def _print_reasons(console: Console, name: str, judgement: Judgement) -> None:
 
 
 def print_evidence(console: Console, night: Night, key: str) -> bool:
-    """The long form of every series with ``key`` in its key, or invalid case with it in its name; False without any."""
+    """The long form of every series with ``key`` in its key, or case without any with it in its name; False: none."""
     found = [(case, row) for case, row in night.rows if key in row.key]
     for case, row in found:
         console.print(f"[bold]{row.key}[/]  (configuration {row.fingerprint})")
@@ -157,15 +169,38 @@ def print_evidence(console: Console, night: Night, key: str) -> bool:
             pairs = " ".join(f"{pair:.2f}" for pair in ratio.pairs)
             console.print(f"  {ratio.label}  {ratio.value:.2f} (pairs {pairs}); band {limits_of(ratio)}: {ratio.place}")
         console.print(f"  placement   {escape(case.judgement.placement)}")
+        if case.judgement.layout:
+            console.print(f"  layout      {escape(case.judgement.layout)}")
         console.print(f"  cached      {percent(row.cached_fraction)} of the pages read were in memory")
         console.print(f"  evidence    {escape(case.stage)}", soft_wrap=True)
-    invalid = [case for case in night.cases if not case.judgement.rows and key in case.name]
-    for case in invalid:
+    without = [case for case in night.cases if not case.judgement.rows and key in case.name]
+    for case in without:
+        verdict = case.judgement.verdict
         console.print(f"[bold]{escape(case.name)}[/]")
-        console.print(f"  verdict     {_styled('invalid', 'invalid')}  {escape('; '.join(case.judgement.reasons))}")
+        console.print(f"  verdict     {_styled(verdict, verdict)}  {escape('; '.join(case.judgement.reasons))}")
         console.print(f"  placement   {escape(case.judgement.placement or '-')}")
         console.print(f"  evidence    {escape(case.stage)}", soft_wrap=True)
-    return bool(found or invalid)
+    return bool(found or without)
+
+
+#: Symbol and colour of a finding of ``site check``.
+_LEVELS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "bold red")}
+
+
+def print_findings(console: Console, site: str, findings: list[Finding], *, submitted: bool) -> None:
+    """The table of ``site check``, and how many lines say that something is wrong."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("partition", "what", "", "found"):
+        table.add_column(title, no_wrap=title != "found")
+    for finding in findings:
+        symbol, style = _LEVELS[finding.level]
+        level = f"[{style}]{symbol} {finding.level}[/]"
+        table.add_row(finding.partition or "-", escape(finding.subject), level, escape(finding.found))
+    console.print(table)
+    counts = Counter(finding.level for finding in findings)
+    words = [f"{counts[level]} {level}{'s' * (counts[level] != 1)}" for level in ("problem", "warning")]
+    line = f"{site}: {', '.join(words)}, {counts['ok']} ok"
+    console.print(line + ("" if submitted else "; --submit runs two ranks on each file system"))
 
 
 _BAR_CHARACTERS = 30

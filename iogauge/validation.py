@@ -52,14 +52,25 @@ def read_yaml(path: Path) -> tuple[Any, Locate]:
 
 
 def python_locator(path: Path | None) -> Locate:
-    """A function from nested dictionary keys in a Python file to the line of the innermost that is found."""
+    """A function from nested dictionary keys in a Python file to the line of the innermost that is found.
+
+    A value that is the name of a variable is looked up where the file assigns it.
+    """
     try:
         tree = None if path is None else ast.parse(path.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, UnicodeDecodeError):
         tree = None
 
+    named = {
+        target.id: statement.value
+        for statement in (tree.body if tree else ())
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
+
     def entries(node: ast.AST) -> Iterator[tuple[Any, int, ast.AST]]:
-        for inner in ast.walk(node):
+        for inner in ast.walk(named.get(node.id, node) if isinstance(node, ast.Name) else node):
             if isinstance(inner, ast.Dict):
                 for key, value in zip(inner.keys, inner.values, strict=True):
                     if isinstance(key, ast.Constant):
@@ -97,7 +108,7 @@ def validate(
             message = f"unknown key; allowed: {', '.join(_allowed(model, first['loc'][:-1]))}"
         elif first["type"] == "missing":
             message = "missing; it is required"
-        else:
+        elif not isinstance(first["input"], Mapping):
             message = f"{message}, not {first['input']!r}"
         key = ".".join(str(part) for part in location)
         raise InputError(message, file=file, line=locate(location), key=key or None) from error

@@ -130,8 +130,10 @@ static int check(void *settings, int ranks, char *problem, size_t bytes)
                -1;
     if (common->collective)
         return snprintf(problem, bytes, "--collective yes: no data are transferred; see --collective-metadata"), -1;
-    if (common->keep)
-        return snprintf(problem, bytes, "--keep yes: to remove what was made is part of what is measured"), -1;
+    if (common->keep || common->keep_empty)
+        return snprintf(problem, bytes, "--keep%s yes: to remove what was made is part of what is measured",
+                        common->keep ? "" : "-empty"),
+               -1;
     if (!hdf5 && common->file_per_process)
         return snprintf(problem, bytes, "--file-per-process yes: only for --interface hdf5; see --directory private"),
                -1;

@@ -2,10 +2,9 @@
 
 import math
 
-import reframe as rfm
-from reframe.core.builtins import parameter, run_after, variable
+from reframe.core.builtins import parameter, variable
 
-from .mixins.axes import sites
+from .mixins.axes import site_test
 from .mixins.kernel import KernelCheck
 
 #: What differs from the kernel's defaults: who writes, through what, and how.
@@ -23,9 +22,10 @@ PATTERNS = {
 
 #: Access and halo of the nightly suite. The crossings of all are in the full suite.
 NIGHTLY = {("shared-collective", 1), ("one-writer", 1), ("netcdf-collective", 1)}
+SCALING = {("shared-collective", 1)}
 
 
-@rfm.simple_test
+@site_test
 class BlocksCheck(KernelCheck):
     """Kinds of writers and widths of halos; compared with MPI-IO or POSIX, and with no halo, in the same job.
 
@@ -33,22 +33,18 @@ class BlocksCheck(KernelCheck):
     """
 
     kernel = "blocks"
+    nightly = NIGHTLY
+    scaling = SCALING
     access = parameter(list(PATTERNS), type=str, loggable=True)
     halo = parameter([0, 1, 2], type=int, loggable=True)
 
     #: Elements of a rank's block in each dimension, the slowest first; of the whole array for strong scaling.
     size = variable(str, value="64x64x64")
 
-    @run_after("init")
-    def choose_suites(self):
-        self.tags = {"full"}
-        if (self.access, self.halo) in NIGHTLY:
-            self.tags |= {"nightly"}
-
-    @run_after("init")
-    def leave_out_sites_without_netcdf(self):
-        if self.interface == "netcdf":
-            self.valid_systems = [name for name in self.valid_systems if sites()[name].netcdf]
+    @classmethod
+    def fits(cls, site, pattern):
+        access, _ = pattern
+        return site.netcdf or PATTERNS[access].get("interface") != "netcdf"
 
     @property
     def chosen(self):
@@ -109,4 +105,5 @@ class BlocksCheck(KernelCheck):
 
     def bytes_written(self):
         blocks = self.num_tasks if self.chosen["size_is"] == "local" else 1
-        return math.prod(self.extent) * 8 * blocks + self.num_tasks * (1 << 20)
+        whole = [-(-n // max(1, c)) * max(1, c) for n, c in zip(self.extent, self.chunk, strict=True)]
+        return math.prod(whole) * 8 * blocks + self.num_tasks * (1 << 20)  # a file has less than a MiB of metadata

@@ -6,10 +6,9 @@ import shlex
 import sys
 from pathlib import Path
 
-import reframe as rfm
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
-from .mixins.axes import sites
+from .mixins.axes import site_test
 from .mixins.file_system import CASE_FOLDER
 from .mixins.kernel import CHECKOUT, RecordsCheck
 
@@ -32,11 +31,13 @@ def available() -> list[str]:
     return [name for name, package in FORMATS.items() if importlib.util.find_spec(package)]
 
 
-@rfm.simple_test
+@site_test
 class FormatsCheck(RecordsCheck):
     """Arrays created, written, opened and read in HDF5; the other formats beside it, in the same chunks, as baselines."""
 
     kernel = "formats"
+    nightly = NIGHTLY
+    serial = True
     nodes = parameter([1], type=int, loggable=True)
     ranks_per_node = parameter([1], type=int, loggable=True)
     storage = parameter(list(STORAGE), type=str, loggable=True)
@@ -48,17 +49,6 @@ class FormatsCheck(RecordsCheck):
     chunk_rows = variable(int, value=128)
     chunk_columns = variable(int, value=64)
     compression_level = variable(int, value=4)
-
-    @run_after("init")
-    def choose_partitions(self):
-        """A serial program needs no certain number of ranks from the site."""
-        self.valid_systems = [name for name, site in sites().items() if self.file_system in site.file_systems]
-
-    @run_after("init")
-    def choose_suites(self):
-        self.tags = {"full"}
-        if self.storage in NIGHTLY:
-            self.tags |= {"nightly"}
 
     @run_after("setup")
     def need_packages(self):

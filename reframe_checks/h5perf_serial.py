@@ -8,14 +8,13 @@ import shlex
 import shutil
 from pathlib import Path
 
-import reframe as rfm
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
 from iogauge.adapters.h5perf_serial import Report, read_report
 from iogauge.adapters.kernel import read_records
 from iogauge.side_by_side import compared, joined
 
-from .mixins.axes import sites
+from .mixins.axes import site_test
 from .mixins.file_system import CASE_FOLDER
 from .mixins.kernel import KernelCheck
 
@@ -43,11 +42,14 @@ CASES = {
 NIGHTLY = {"line", "across"}
 
 
-@rfm.simple_test
+@site_test
 class H5perfSerialCheck(KernelCheck):
     """One rank of ``segments`` and one h5perf_serial, round after round, each beginning every other round."""
 
     kernel = "segments"
+    nightly = NIGHTLY
+    serial = True
+    leaves_a_file = False  # the rounds' files have one name
     nodes = parameter([1], type=int, loggable=True)
     ranks_per_node = parameter([1], type=int, loggable=True)
     access = parameter(list(CASES), type=str, loggable=True)
@@ -56,17 +58,6 @@ class H5perfSerialCheck(KernelCheck):
     rounds = variable(int, value=4, loggable=True)
     repeats = 3
     warmup = 0
-
-    @run_after("init")
-    def choose_suites(self):
-        self.tags = {"full"}
-        if self.access in NIGHTLY:
-            self.tags |= {"nightly"}
-
-    @run_after("init")
-    def choose_partitions(self):
-        """One rank runs everywhere, whatever the site's other cases have."""
-        self.valid_systems = [name for name, site in sites().items() if self.file_system in site.file_systems]
 
     @run_after("setup")
     def skip_without_program(self):

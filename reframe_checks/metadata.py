@@ -1,8 +1,10 @@
 """mdtest's pattern, and the like in HDF5: many directories and files, or groups, datasets and attributes."""
 
-import reframe as rfm
-from reframe.core.builtins import parameter, run_after, variable
+from reframe.core.builtins import parameter, variable
 
+from iogauge.quota import in_units
+
+from .mixins.axes import site_test
 from .mixins.kernel import KernelCheck
 
 FILE_SYSTEM = ("dir-create", "dir-stat", "dir-list", "dir-rename", "dir-remove",
@@ -24,22 +26,20 @@ PLACES = {
 }
 
 NIGHTLY = {"shared", "hdf5-shared"}
+SCALING = {"shared"}
 
 
-@rfm.simple_test
+@site_test
 class MetadataCheck(KernelCheck):
     """Shared and private places; what is not the default is compared with the default in the same job."""
 
     kernel = "metadata"
+    nightly = NIGHTLY
+    scaling = SCALING
+    leaves_a_file = False
     place = parameter(list(PLACES), type=str, loggable=True)
 
     objects = variable(int, value=200)  # a rank's, of each kind
-
-    @run_after("init")
-    def choose_suites(self):
-        self.tags = {"full"}
-        if self.place in NIGHTLY:
-            self.tags |= {"nightly"}
 
     @property
     def interface(self):
@@ -80,5 +80,12 @@ class MetadataCheck(KernelCheck):
         return [against[name] for name in PLACES[self.place] if name in against]
 
     def bytes_written(self):
-        # A block of the file system, or what HDF5 needs for an object, is 4 KiB at most.
-        return self.objects * self.num_tasks * (self.pattern()["bytes"] + (4 << 10)) + (1 << 20)
+        # A block of the file system, a directory, or what HDF5 needs for an object, is 4 KiB at most.
+        pattern = self.pattern()
+        tree = sum(pattern["branch"] ** level for level in range(pattern["depth"] + 1))
+        trees = self.num_tasks if pattern["directory"] == "private" else 1
+        objects = self.objects * self.num_tasks * (pattern["bytes"] + (4 << 10))
+        return objects + tree * trees * (4 << 10) + (1 << 20)
+
+    def byte_terms(self):
+        return f"{self.objects} objects x {in_units(self.pattern()['bytes'] + (4 << 10))}"

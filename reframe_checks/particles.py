@@ -2,9 +2,11 @@
 
 from typing import Any
 
-import reframe as rfm
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
+from iogauge.quota import in_units
+
+from .mixins.axes import site_test
 from .mixins.kernel import KernelCheck
 
 PARTICLE_BYTES = 32
@@ -20,7 +22,7 @@ NIGHTLY = {
     ("CC", 1, "partial"),
     ("CC", 1, "strided"),
 }
-
+SCALING = {("CC", 1, "full")}
 
 #: What else h5bench varies, CC: the kernel's options beyond the sizes, and the option that the case without it has; a
 #: process that has loaded an asynchronous connector makes no synchronous calls.
@@ -69,24 +71,23 @@ class Particles(KernelCheck):
         return {"block": block, "stride": 4 * block}
 
     def bytes_written(self):
-        # The alignment costs at most one unit a dataset, HDF5's metadata less than a MiB.
+        # The alignment costs at most one unit a dataset; HDF5 needs less than a KiB for one.
         data = self.particles * PARTICLE_BYTES * self.steps * self.num_tasks
-        return data + 8 * self.steps * self.alignment + (1 << 20)
+        return data + 8 * self.steps * (self.alignment + (1 << 10)) + (1 << 20)
+
+    def byte_terms(self):
+        return f"{self.steps} steps x {in_units(self.particles * PARTICLE_BYTES)}"
 
 
-@rfm.simple_test
+@site_test
 class ParticlesCheck(Particles):
     """Localities, dimensions and selections; compared with CC, 1-D and the full read in the same job."""
 
+    nightly = NIGHTLY
+    scaling = SCALING
     locality = parameter(["CC", "CI", "IC", "II"], type=str, loggable=True)
     dimensions = parameter([1, 2, 3], type=int, loggable=True)
     selection = parameter(["full", "partial", "strided"], type=str, loggable=True)
-
-    @run_after("init")
-    def choose_suites(self):
-        self.tags = {"full"}
-        if (self.locality, self.dimensions, self.selection) in NIGHTLY:
-            self.tags |= {"nightly"}
 
     def pattern(self):
         return {
@@ -123,17 +124,15 @@ class ParticlesCheck(Particles):
         return others
 
 
-@rfm.simple_test
+@site_test
 class ParticlesModesCheck(Particles):
     """What h5bench varies beyond those; compared with the case that lacks just that."""
 
+    nightly = NIGHTLY_MODES
     mode = parameter(list(MODES), type=str, loggable=True)
 
     @run_after("init")
-    def choose_suites(self):
-        self.tags = {"full"}
-        if self.mode in NIGHTLY_MODES:
-            self.tags |= {"nightly"}
+    def need_feature(self):
         if self.mode in NEEDED_FEATURE:
             self.valid_prog_environs = [f"+{NEEDED_FEATURE[self.mode]}"]
 
@@ -180,5 +179,21 @@ class ParticlesModesCheck(Particles):
         without = MODES[self.mode][1]
         return [*super().baselines(), *([without] if without else [])]
 
+    @property
+    def most_times(self):
+        """Appending doubles what is there, and a varied number of particles may be up to twice the mean."""
+        return 2 if self.mode in ("append", "varied") else 1
+
     def bytes_written(self):
-        return super().bytes_written() * (2 if self.mode in ("append", "varied") else 1)
+        options = MODES[self.mode][0]
+        chunk_bytes = 4 * options.get("chunk", 0)
+        whole = self.most_times * super().bytes_written()
+        if not chunk_bytes:
+            return whole
+        # Each dataset's last chunk is whole; every chunk has its entry in an index, and compressed, where random data do
+        # not shrink, some bytes more and a place of its own.
+        chunks = whole // chunk_bytes + 8 * self.steps
+        return whole + 8 * self.steps * chunk_bytes + chunks * (256 + self.alignment * ("compress" in options))
+
+    def byte_terms(self):
+        return ("2 x " if self.most_times == 2 else "") + super().byte_terms()

@@ -2,9 +2,9 @@
 
 import math
 
-import reframe as rfm
-from reframe.core.builtins import parameter, run_after, variable
+from reframe.core.builtins import parameter, variable
 
+from .mixins.axes import site_test
 from .mixins.kernel import KernelCheck
 
 #: Kernel options by pattern, and the shape of the datasets: ``line`` (segments, blocks, transfers), ``strided`` (several
@@ -46,25 +46,22 @@ PATTERNS = {
 }
 
 NIGHTLY = {"contiguous", "interleaved", "contiguous-collective", "file-per-process", "array-across"}
+SCALING = {"contiguous-collective", "file-per-process"}
 
 
-@rfm.simple_test
+@site_test
 class SegmentsCheck(KernelCheck):
     """Shared and private files, ranks one after the other or in turn, of one dimension and of several."""
 
     kernel = "segments"
+    nightly = NIGHTLY
+    scaling = SCALING
     access = parameter(list(PATTERNS), type=str, loggable=True)
 
     segments = variable(int, value=1)
     block_bytes = variable(int, value=16 << 20)
     transfer_bytes = variable(int, value=1 << 20)
     alignment = variable(int, value=4096)
-
-    @run_after("init")
-    def choose_suites(self):
-        self.tags = {"full"}
-        if self.access in NIGHTLY:
-            self.tags |= {"nightly"}
 
     @property
     def chosen(self):
@@ -127,11 +124,12 @@ class SegmentsCheck(KernelCheck):
         sharing = 1 if self.file_per_process else self.num_tasks
         sizes = self.sizes()
         if "dims" in sizes:
-            dataset = math.prod(map(int, sizes["dims"].split("x")))
+            planes, *others = map(int, sizes["dims"].split("x"))
+            dataset = -(-planes // 4) * 4 * math.prod(others)  # whole chunks where it is chunked
         elif "geometry" in sizes:
             dataset = (sizes["segments"] * sizes["block"] * sharing) ** 2
         else:
             dataset = sizes["segments"] * sizes["block"] * sharing
         datasets = self.chosen["datasets"] * self.chosen["files"] * (self.num_tasks // sharing)
-        # The alignment costs at most one unit a dataset, HDF5's metadata less than a MiB a file.
-        return datasets * (dataset + self.alignment + (1 << 20))
+        # The alignment costs at most one unit a dataset, HDF5's metadata less than a MiB and a thousandth.
+        return datasets * (dataset + (dataset >> 10) + self.alignment + (1 << 20))

@@ -2,9 +2,11 @@
 
 import itertools
 
-import reframe as rfm
-from reframe.core.builtins import parameter, run_after, variable
+from reframe.core.builtins import parameter, variable
 
+from iogauge.quota import in_units
+
+from .mixins.axes import site_test
 from .mixins.kernel import KernelCheck
 
 #: hdf5_iotest's product; what it varies besides, fill values and the format's version, are baselines of each case.
@@ -16,25 +18,22 @@ REPRESENTATIONS = {
 }
 
 NIGHTLY = {"rank2-step-contiguous-independent", "rank3-step-chunked-independent"}
+SCALING = {"rank2-step-contiguous-independent"}
 
 
-@rfm.simple_test
+@site_test
 class TilesCheck(KernelCheck):
     """One representation of the arrays, in the newest format with fill values; older and unfilled beside it."""
 
     kernel = "tiles"
+    nightly = NIGHTLY
+    scaling = SCALING
     representation = parameter(list(REPRESENTATIONS), type=str, loggable=True)
 
     steps = variable(int, value=2)
     arrays = variable(int, value=4)
     rows = variable(int, value=256)
     columns = variable(int, value=256)
-
-    @run_after("init")
-    def choose_suites(self):
-        self.tags = {"full"}
-        if self.representation in NIGHTLY:
-            self.tags |= {"nightly"}
 
     @property
     def collective(self):
@@ -68,4 +67,10 @@ class TilesCheck(KernelCheck):
         return beside
 
     def bytes_written(self):
-        return self.steps * self.arrays * self.rows * self.columns * 8 * self.num_tasks + (1 << 20)
+        # HDF5 needs less than 4 KiB for a dataset, and 128 bytes for a chunk, which is a rank's tile.
+        tiles = self.steps * self.arrays
+        data = tiles * self.rows * self.columns * 8 * self.num_tasks
+        return data + tiles * ((4 << 10) + 128 * self.num_tasks) + (1 << 20)
+
+    def byte_terms(self):
+        return f"{self.steps} steps x {self.arrays} arrays x {in_units(self.rows * self.columns * 8)}"

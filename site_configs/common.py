@@ -1,6 +1,7 @@
-"""What all site configurations share: where things go and what ReFrame logs."""
+"""What all site configurations share: where things go, what is logged, who is charged, sizes for a cluster."""
 
 import os
+import sys
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -8,7 +9,14 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 #: Everything generated: nights, scratch of the embedded default site. IOGAUGE_HOME moves it.
 HOME = Path(os.environ.get("IOGAUGE_HOME", CHECKOUT / ".iogauge"))
 
-GENERAL = [{"check_search_path": [str(CHECKOUT / "reframe_checks")], "remote_detect": False}]
+# Modules are loaded as they are listed: ReFrame looks for none that are in the way, and puts no others into the script.
+GENERAL = [
+    {
+        "check_search_path": [str(CHECKOUT / "reframe_checks")],
+        "remote_detect": False,
+        "resolve_module_conflicts": False,
+    }
+]
 
 LOGGING = [
     {
@@ -39,3 +47,29 @@ LOGGING = [
         ],
     }
 ]
+
+#: Sizes that occupy a cluster's nodes for minutes; the checks' own are a laptop's. Bytes are a rank's.
+CLUSTER_OPTIONS = {
+    "blocks": {"size": "256x256x128", "repeats": 5, "time_limit": "30m"},  # 64 MiB
+    "formats": {"arrays": 64, "rows": 1024, "columns": 1024, "time_limit": "30m"},  # 256 MiB
+    "metadata": {"objects": 500, "repeats": 5, "time_limit": "30m"},
+    "particles": {"particles": 1 << 20, "steps": 4, "repeats": 5, "time_limit": "30m"},  # 128 MiB
+    "segments": {"block_bytes": 64 << 20, "transfer_bytes": 4 << 20, "repeats": 5, "time_limit": "30m"},
+    "tiles": {"steps": 8, "rows": 512, "columns": 512, "repeats": 5, "time_limit": "30m"},  # 64 MiB
+}
+
+
+def account(option: str = "--account=", *, required: bool = False) -> list[str]:
+    """The scheduler's option that says whom jobs are charged to: ``IOGAUGE_ACCOUNT``, which no configuration knows.
+
+    Ends the program with exit code 2 when it is required and not set.
+    """
+    name = os.environ.get("IOGAUGE_ACCOUNT", "")
+    if name:
+        return [f"{option}{name}"]
+    if required:
+        print(
+            "iogauge: error: IOGAUGE_ACCOUNT is not set: export the project that jobs are charged to", file=sys.stderr
+        )
+        raise SystemExit(2)
+    return []

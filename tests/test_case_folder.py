@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -21,8 +22,10 @@ def job(tmp_path: Path, arguments: str, body: str = "true") -> list[str]:
     return ["bash", "-c", f"cd '{tmp_path}/stage' && . '{SCRIPT}' && iogauge_case_folder {arguments} && {body}"]
 
 
-def run(tmp_path, arguments, body="true"):
-    return subprocess.run(job(tmp_path, arguments, body), capture_output=True, text=True, check=False)
+def run(tmp_path, arguments, body="true", **environment):
+    return subprocess.run(
+        job(tmp_path, arguments, body), capture_output=True, text=True, check=False, env={**os.environ, **environment}
+    )
 
 
 @pytest.fixture
@@ -81,13 +84,23 @@ def test_the_folder_is_gone_after_a_signal(tmp_path, target, number):
         ('disk "{target}" 99999999999999999', "the case writes 99999999999999999"),
         ('disk "{target}" 1 lustre beegfs', "not as lustre beegfs"),
         ('disk "/proc" 1', "bytes are free"),
+        ('--mountpoint "" disk "{target}" 1', "its mount point is empty here"),
+        ('--mountpoint "{target}" disk "{target}" 1', "{target} is not a mount point here"),
+        (
+            f"--quota {sys.executable} 'echo 999' disk '{{target}}' 1000",
+            "the case writes 1000 bytes, 999 bytes are left",
+        ),
+        (
+            f"--quota {sys.executable} \"printf '%s\\n' name,id,size,hard,files,hard a,1,5,999,0,0\" disk '{{target}}' 1000",
+            "994 bytes are left of the 999 bytes quota of disk for a",
+        ),
     ],
 )
 def test_the_guard_refuses_before_anything_is_made(tmp_path, target, arguments, reason):
-    done = run(tmp_path, arguments.format(target=target), "echo started")
+    done = run(tmp_path, arguments.format(target=target), "echo started", IOGAUGE_GUARD_WAIT_SECONDS="0")
     assert done.returncode == 2
     assert "iogauge: guard: file system" in done.stderr
-    assert reason in done.stderr
+    assert reason.format(target=target) in done.stderr
     assert "started" not in done.stdout
     assert list(target.iterdir()) == []
     assert not (tmp_path / "stage" / "case_folder.txt").exists()
@@ -109,6 +122,55 @@ def test_a_read_only_file_system_is_refused(tmp_path, target):
         subprocess.run(["umount", target], check=True)
     assert done.returncode == 2
     assert "cannot be written" in done.stderr
+
+
+def test_a_real_mount_point_and_enough_quota_are_accepted_and_recorded(tmp_path, target):
+    done = run(tmp_path, f"--mountpoint / --quota {sys.executable} 'echo 5000000000' disk '{target}' 1000")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "stage" / "quota.txt").read_text() == "4.7 GiB left\n"
+
+
+@pytest.mark.parametrize(
+    ("python", "command", "reason"),
+    [
+        (sys.executable, "echo three gibibytes", "neither what a known quota tool prints nor one number"),
+        (sys.executable, "no-such-quota", "no-such-quota: command not found"),
+        ("/no/such/python", "echo 1", "No such file or directory"),
+    ],
+)
+def test_a_quota_that_cannot_be_known_in_the_job_is_said_and_the_case_runs(tmp_path, target, python, command, reason):
+    done = run(tmp_path, f"--quota {python} '{command}' disk '{target}' 1000", "echo started")
+    assert (done.returncode, done.stdout) == (0, "started\n")
+    assert "iogauge: the quota of disk is not known in the job" in done.stderr
+    assert reason in done.stderr
+    assert reason in (tmp_path / "stage" / "quota.txt").read_text()
+
+
+def test_what_the_case_before_removed_may_be_given_back_late(tmp_path, target):
+    """As Lustre does, which destroys objects after unlink has returned: the first answer is too little, the second enough."""
+    asked = tmp_path / "asked"
+    command = f"echo x >>{asked}; [ $(wc -l <{asked}) -gt 1 ] && echo 1000 || echo 999"
+    done = run(tmp_path, f"--quota {sys.executable} '{command}' disk '{target}' 1000")
+    assert done.returncode == 0, done.stderr
+    assert asked.read_text() == "x\nx\n"
+
+
+@needs_root
+def test_space_that_others_have_taken_is_waited_for_and_then_refused(tmp_path, target):
+    """Between submission and start: really full, and really given back."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4M", "tmpfs", target], check=True)
+    try:
+        (target / "others").write_bytes(b"x" * (3 << 20))
+        arguments = f'--mountpoint "{target}" disk "{target}" {2 << 20}'
+        refused = run(tmp_path, arguments, "echo started", IOGAUGE_GUARD_WAIT_SECONDS="1")
+        giving_back = subprocess.Popen(["sh", "-c", f"sleep 1; rm '{target}/others'"])
+        accepted = run(tmp_path, arguments, "echo started", IOGAUGE_GUARD_WAIT_SECONDS="20")
+        giving_back.wait()
+    finally:
+        subprocess.run(["umount", target], check=True)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert f"1048576 bytes are free in {target}, the case writes 2097152" in refused.stderr
+    assert (accepted.returncode, accepted.stdout) == (0, "started\n"), accepted.stderr
 
 
 def left_over(tmp_path, target, marker=True, name="iogauge-case.abcdefgh"):

@@ -238,6 +238,14 @@ def test_an_existing_file_is_not_overwritten(kernels, target):
     assert {path: path.read_bytes() for path in target.iterdir()} == kept
 
 
+@pytest.mark.parametrize("name", ["particles", "segments", "tiles", "blocks"])
+def test_with_keep_empty_the_cases_last_file_stays_without_a_byte_and_no_baselines(kernels, target, name):
+    done = kernel(kernels, name, target, "--keep-empty", "yes", "--baseline", "interface=posix")
+    assert done.returncode == 0, done.stderr
+    (kept,) = target.iterdir()
+    assert (kept.suffix, kept.stat().st_size) == (".h5", 0)
+
+
 @needs_root
 def test_a_read_only_folder_is_named(kernels, target):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,size=1M", "tmpfs", target], check=True)

@@ -150,6 +150,7 @@ BAD = [
     ((*HDF5, "--family", "files"), "--family files: --interface hdf5 has groups, datasets and attributes"),
     (("--collective", "yes"), "--collective yes: no data are transferred"),
     (("--keep", "yes"), "--keep yes: to remove what was made is part of what is measured"),
+    (("--keep-empty", "yes"), "--keep-empty yes: to remove what was made is part of what is measured"),
     (("--operation", "write"), "--operation: metadata has operations of its own"),
     (("--file-per-process", "yes"), "--file-per-process yes: only for --interface hdf5; see --directory private"),
     (

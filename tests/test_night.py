@@ -25,6 +25,7 @@ def entry(**changes: Any) -> dict[str, Any]:
         "measurements": [record()],
         "file_system": "disk",
         "nodes": 1,
+        "partition": "default",
         "ranks_per_node": 2,
         "time_run": 1.5,
         "outputdir": "/runs/output/case",
@@ -88,6 +89,12 @@ def test_a_case_that_never_ran_is_selected_but_no_case_of_the_night(tmp_path, re
     found = read_run_report(report(tmp_path, entry(), failed(result=result, fail_phase=None, fail_reason=None)))
     assert found.selected == 2
     assert len(found.cases) == 1
+
+
+def test_a_case_that_a_check_skipped_is_one_of_the_night_with_its_reason(tmp_path):
+    left_out = failed(result="skip", fail_phase=None, fail_reason=None, judgement={}, skip_reason="writes 480.0 GiB")
+    (_, skipped) = read_run_report(report(tmp_path, entry(), left_out)).cases
+    assert (skipped.judgement.verdict, skipped.judgement.reasons) == ("skipped", ("writes 480.0 GiB",))
 
 
 def test_a_build_is_no_case_and_its_failure_is_told_with_the_compilers_words(tmp_path):

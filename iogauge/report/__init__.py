@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from iogauge import __version__, terminal
-from iogauge.judge import RatioRow, Row, Verdict
+from iogauge.judge import VERDICTS, RatioRow, Row, Verdict
 from iogauge.machine import Load
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night, write_whole
 from iogauge.report import plots
@@ -69,25 +69,29 @@ def banner(night: Night) -> tuple[Verdict, str]:
         return "invalid", "Could not measure: the kernels could not be built"
     if not night.complete:
         return "invalid", f"Incomplete: {night.cause}"
-    if not night.cases:
+    if len(night.cases) == counts["skipped"]:
         return "invalid", "Nothing was measured"
+    left_out = f", {counts['skipped']} skipped" if counts["skipped"] else ""
     if counts["invalid"] or counts["regressed"]:
         bad: tuple[Verdict, Verdict] = ("invalid", "regressed")
-        return next(v for v in bad if counts[v]), ", ".join(f"{counts[v]} {v}" for v in bad if counts[v])
+        return next(v for v in bad if counts[v]), ", ".join(f"{counts[v]} {v}" for v in bad if counts[v]) + left_out
     noisy = f", {counts['too noisy']} too noisy to judge" if counts["too noisy"] else ""
     if counts["improved"]:
-        return "improved", f"Nothing is slower, {counts['improved']} improved{noisy}"
+        return "improved", f"Nothing is slower, {counts['improved']} improved{noisy}{left_out}"
     if counts["pass"]:
-        return "pass", f"Nothing is slower{noisy}"
+        return "pass", f"Nothing is slower{noisy}{left_out}"
     if noisy:
-        return "too noisy", "Too noisy to judge"
-    return "no reference", "Measured; nothing to compare with yet"
+        return "too noisy", f"Too noisy to judge{left_out}"
+    return "no reference", f"Measured; nothing to compare with yet{left_out}"
 
 
 def notable(night: Night) -> list[tuple[Verdict, Case, Row | None, tuple[str, ...]]]:
     """What to look at, worst first: verdict, case, its series (none where nothing true was measured), reasons."""
     found: list[tuple[Verdict, Case, Row | None, tuple[str, ...]]] = [
-        ("invalid", case, None, case.judgement.reasons) for case in night.cases if not case.judgement.rows
+        (verdict, case, None, case.judgement.reasons)
+        for verdict in VERDICTS
+        for case in night.cases
+        if not case.judgement.rows and case.judgement.verdict == verdict
     ]
     for verdict in ("regressed", "improved"):
         found += [(row.verdict, case, row, (row.reason,)) for case, row in night.rows if row.verdict == verdict]

@@ -43,6 +43,8 @@ const struct option common_options[] = {
      "read what the rank this many places on wrote; 0: another host's"},
     {"seed", OPTION_COUNT, COMMON(seed), 0, OPTION_MAX, NULL, "of the data"},
     {"keep", OPTION_YESNO, COMMON(keep), 0, 0, NULL, "keep the last repeat's files"},
+    {"keep-empty", OPTION_YESNO, COMMON(keep_empty), 0, 0, NULL,
+     "keep those of the case itself, not its baselines', emptied: their layout on the storage can still be read"},
     {"json", OPTION_TEXT, COMMON(json), 0, 0, NULL, "file for the records; else stdout's last lines"},
     {"baseline", OPTION_LIST, COMMON(baselines), 0, 0, NULL,
      "NAME=VALUE[,...]: the case with these options changed, interleaved with it"},
@@ -170,11 +172,13 @@ static int apply_differences(const char *differs, const struct option *const *ta
         return -1;
     if (common->dir != before.dir || common->json != before.json || common->operation != before.operation ||
         common->repeats != before.repeats || common->warmup != before.warmup || common->keep != before.keep ||
-        common->drop_cache != before.drop_cache || common->shift != before.shift || common->seed != before.seed ||
+        common->keep_empty != before.keep_empty || common->drop_cache != before.drop_cache ||
+        common->shift != before.shift || common->seed != before.seed ||
         common->baselines.count != before.baselines.count || common->sweeps.count != before.sweeps.count ||
         common->cases != before.cases || common->resume != before.resume)
         return snprintf(problem, bytes,
-                        "--baseline %s: a baseline shares dir, json, operation, repeats, warmup, keep, drop-cache, "
+                        "--baseline %s: a baseline shares dir, json, operation, repeats, warmup, keep, keep-empty, "
+                        "drop-cache, "
                         "shift, seed, sweep, cases and resume with the case",
                         differs),
                -1;

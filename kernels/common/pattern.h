@@ -27,6 +27,7 @@ struct common_settings {
     bool fsync;
     bool drop_cache;
     bool keep;
+    bool keep_empty;
     uint64_t alignment_bytes;
     struct hdf5_settings hdf5;
     const char *foreign;  /* name of a file in dir that another program wrote, or NULL */

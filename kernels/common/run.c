@@ -333,7 +333,7 @@ static void check_folder(struct session *session)
 static void plan(struct session *session)
 {
     const struct option *const tables[] = {common_options, session->pattern->options, NULL};
-    const char *const skip[] = {"dir", "json", "keep", "resume", NULL};
+    const char *const skip[] = {"dir", "json", "keep", "keep-empty", "resume", NULL};
     const struct common_settings *common = session->settings;
     char problem[PROBLEM_BYTES] = "";
     char text[2 * PROBLEM_BYTES];
@@ -384,6 +384,14 @@ static void remove_file(const char *path, void *unused)
     (void)unused;
     if (unlink(path) != 0)
         failure_system("unlink", path);
+}
+
+/* On parallel file systems a file has its place on the targets from the moment it is made. */
+static void empty_file(const char *path, void *unused)
+{
+    (void)unused;
+    if (truncate(path, 0) != 0)
+        failure_system("truncate", path);
 }
 
 static void remember_not(const char *path, void *unused)
@@ -578,7 +586,9 @@ static void move_bytes(struct session *session, int number, bool last, struct re
     MPI_OK(MPI_Barrier(run.world->comm), "MPI");
     each_file(session, &run, run.world->rank, remember_not, NULL); /* all ranks know a shared file */
     MPI_OK(MPI_Barrier(run.world->comm), "MPI");
-    if (!c->common->keep || !last)
+    if (last && c->common->keep_empty && !c->common->keep && c->differs == NULL)
+        each_own_file(session, &run, empty_file, NULL);
+    else if (!c->common->keep || !last)
         each_own_file(session, &run, remove_file, NULL);
     MPI_OK(MPI_Barrier(run.world->comm), "MPI");
 }

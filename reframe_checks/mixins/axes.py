@@ -1,4 +1,10 @@
-"""Nodes, ranks per node and file system: ReFrame parameters whose values the current system's partitions give."""
+"""Nodes, ranks per node and file system: ReFrame parameters whose values the current system's partitions give.
+
+Nodes x ranks per node x file systems x patterns are too many to run, and ReFrame needs milliseconds to list one. So
+all patterns are tried at a few points (the smallest and the largest, unless the site says which), and at all points
+only those few that stand for their kernel in scaling. The nightly suite is a part of that. A site chooses by
+``points`` and ``nightly_points`` (:class:`iogauge.sites.Site`).
+"""
 
 import functools
 import sys
@@ -6,10 +12,15 @@ from pathlib import Path
 
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
+from reframe.core.decorators import _register_test
 from reframe.core.runtime import runtime
 
+from iogauge.check_options import CheckOptions
 from iogauge.errors import InputError
 from iogauge.sites import Site, read_site
+from iogauge.validation import python_locator
+
+AXES = ("nodes", "ranks_per_node", "file_system")
 
 
 @functools.cache
@@ -26,10 +37,21 @@ def sites() -> dict[str, Site]:
                 f"choose a site with -C site_configs/SITE.py",
                 file=file,
             )
+        if any(site.options != _options(found) for site in found.values()):
+            raise InputError(
+                "the partitions of a system must have the same options",
+                file=file,
+                line=python_locator(file)(("options",)),
+                key="options",
+            )
     except InputError as error:
         print(f"iogauge: error: {error}", file=sys.stderr)
         sys.exit(2)
     return found
+
+
+def _options(found: dict[str, Site]) -> CheckOptions:
+    return next(iter(found.values())).options
 
 
 def axis(name: str) -> list:
@@ -37,32 +59,102 @@ def axis(name: str) -> list:
     return list(dict.fromkeys(value for site in sites().values() for value in getattr(site, name)))
 
 
-class Axes(rfm.RegressionTestPlugin):
-    """Crosses a test with the axes of the current system.
+def site_test(check):
+    """Registers a check, as ``rfm.simple_test`` does, but only those variants that the current site tries.
 
-    Gives ``nodes``, ``ranks_per_node`` and ``file_system`` from init on, and sets ``valid_systems`` to the partitions that
-    offer that combination, ``num_tasks`` and ``num_tasks_per_node``.
+    ``rfm.simple_test`` would make the whole product. The site's options become the check's defaults: ``-S``, which
+    ReFrame looks at after this, wins.
+    """
+    for name, value in _options(sites()).of(check.kernel).items():
+        if name in check.var_space:  # two checks of one kernel need not have the same
+            check.setvar(name, value)
+    for number in range(check.num_variants):
+        if check.tried_on(check.get_variant_info(number)["params"]):
+            _register_test(check, variant_num=number)
+    return check
+
+
+class Axes(rfm.RegressionTestPlugin):
+    """Crosses a test with the axes of the current system. To be registered with :func:`site_test`.
+
+    A check gives ``nightly`` and ``scaling``, sets of patterns; a pattern is the values of the check's own parameters (the
+    value, where there is one). A check with ``serial`` has one node and one rank, whatever the site's axes are.
+
+    Gives ``nodes``, ``ranks_per_node`` and ``file_system`` from init on, and sets the suites (``tags``), ``valid_systems``
+    to the partitions where the site tries that, ``num_tasks``, ``num_tasks_per_node`` and, from setup on,
+    ``num_cpus_per_task`` and the launcher's options.
     """
 
     nodes = parameter(axis("nodes"), type=int, loggable=True)
     ranks_per_node = parameter(axis("ranks_per_node"), type=int, loggable=True)
     file_system = parameter(axis("file_systems"), type=str, loggable=True)
 
-    @run_after("init")
-    def choose_partitions(self):
-        self.valid_systems = [
+    nightly = frozenset()
+    scaling = frozenset()
+    serial = False
+
+    @classmethod
+    def fits(cls, site: Site, pattern) -> bool:
+        """Can the pattern be tried on the site at all?"""
+        return True
+
+    @classmethod
+    def pattern_in(cls, params):
+        """The values of the check's own parameters, without those (``.NAME``) that ReFrame's ``-P`` makes of variables."""
+        own = tuple(value for name, value in params.items() if name not in AXES and name[0] != ".")
+        return own[0] if len(own) == 1 else own
+
+    @classmethod
+    def tried_on(cls, params) -> list[str]:
+        """The partitions where the site tries the variant with these parameters."""
+        pattern, file_system = cls.pattern_in(params), params["file_system"]
+        point = (params["nodes"], params["ranks_per_node"])
+        return [
             name
             for name, site in sites().items()
-            if self.nodes in site.nodes
-            and self.ranks_per_node in site.ranks_per_node
-            and self.file_system in site.file_systems
+            if cls.fits(site, pattern)
+            and (
+                file_system in site.file_systems
+                if cls.serial
+                else site.tries(file_system, point, scaling=pattern in cls.scaling)
+            )
         ]
+
+    @property
+    def _params(self):
+        return {name: getattr(self, name) for name in type(self).param_space.params}
+
+    @run_after("init")
+    def choose_partitions(self):
+        self.valid_systems = self.tried_on(self._params)
+
+    @run_after("init")
+    def choose_suites(self):
+        self.tags = {"full"}
+        point = (self.nodes, self.ranks_per_node)
+        if self.pattern_in(self._params) in self.nightly and any(
+            self.serial or point in sites()[name].nightly_points_of(self.file_system) for name in self.valid_systems
+        ):
+            self.tags |= {"nightly"}
 
     @run_after("init")
     def spread_ranks(self):
         self.num_tasks = self.nodes * self.ranks_per_node
         self.num_tasks_per_node = self.ranks_per_node
-        self.num_cpus_per_task = 1
+
+    @run_after("setup")
+    def give_cpus(self):
+        self.num_cpus_per_task = self.site.cpus_per_rank(self.ranks_per_node)
+
+    @run_after("setup")
+    def set_launcher_options(self):
+        values = {
+            "nodes": self.nodes,
+            "ranks": self.num_tasks,
+            "ranks_per_node": self.ranks_per_node,
+            "cpus_per_rank": self.num_cpus_per_task,
+        }
+        self.job.launcher.options += [option.format(**values) for option in self.site.launcher_options]
 
     @property
     def site(self) -> Site:

@@ -19,9 +19,11 @@ class Bands(rfm.RegressionTestPlugin):
 
     Needs: ``kernel``, ``interface``, ``operations``, ``pattern_label()`` by setup; ``judged``
     (:class:`Judgement` or None) after sanity.
-    Gives: ``band_key`` and ``band_status`` of the write (found or missing, for all operations) from setup on.
+    Gives: ``series_keys`` of all operations from init on (for listings) and, with what is set on the command line, from setup
+    on, with ``band_key`` of the first and ``band_status`` (found or missing, for all operations).
     """
 
+    series_keys = variable(typ.List[str], value=[], loggable=True)
     band_key = variable(str, value="", loggable=True)
     band_status = variable(str, value="", loggable=True)
     verdict = variable(str, value="", loggable=True)
@@ -47,10 +49,15 @@ class Bands(rfm.RegressionTestPlugin):
             self.interface,
         )
 
+    @run_after("init")
+    def name_series(self):
+        self.series_keys = [self.series_key(operation) for operation in self.operations]
+
     @run_after("setup")
     def look_up_bands(self):
-        found = [self.site_bands().find(self.series_key(o)) is not None for o in self.operations]
-        self.band_key = self.series_key(self.operations[0])
+        self.name_series()
+        found = [self.site_bands().find(key) is not None for key in self.series_keys]
+        self.band_key = self.series_keys[0]
         self.band_status = "found" if all(found) else "missing"
 
     @run_before("performance")

@@ -105,6 +105,7 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, rfm.RunOnlyRegressionTest
                     ranks_per_node=self.ranks_per_node,
                     oversubscribe=site.oversubscribe,
                     volume=self.volume(),
+                    layout=self.layout_found(),
                 ),
                 self.site_bands(),
                 self.portable_bands(),
@@ -146,6 +147,9 @@ class KernelCheck(RecordsCheck):
 
     build = fixture(KernelBuild, scope="environment")
 
+    #: The kernel can leave its last file, emptied, so that its layout can be read.
+    leaves_a_file = True
+
     def baselines(self) -> list[str]:
         return ["interface=mpiio", "interface=posix"]
 
@@ -156,6 +160,7 @@ class KernelCheck(RecordsCheck):
             "repeats": self.repeats,
             "warmup": self.warmup,
             "json": records_file,
+            **({"keep-empty": "yes"} if self.leaves_a_file and self.layout_can_be_read() else {}),
             **self.pattern_options(),
         }
         return [

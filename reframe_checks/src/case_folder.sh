@@ -1,12 +1,19 @@
 # shellcheck shell=bash
 # Sourced by every job: a folder of the case's own on the file system under test, and nothing else.
 #
-#   iogauge_case_folder NAME PATH BYTES [MOUNT_TYPE...]
+#   iogauge_case_folder [--mountpoint PATH] [--quota PYTHON COMMAND] NAME PATH BYTES [MOUNT_TYPE...]
 #
 # Refuses (exit 2, before anything is made) a PATH that is empty, relative, the root folder, missing, read-only, mounted as
-# something else than the MOUNT_TYPEs, or with less than BYTES free. Then makes PATH/iogauge-case.XXXXXXXX, exports it as
-# IOGAUGE_CASE_DIR, and removes it when the job ends, however it ends. The folder's name is in case_folder.txt before the
-# folder exists, and in the folder's marker file, so that what a killed job leaves can be found and known for ours.
+# something else than the MOUNT_TYPEs, with less than BYTES free or left of the quota; and a --mountpoint that is none. Then
+# makes PATH/iogauge-case.XXXXXXXX, exports it as IOGAUGE_CASE_DIR, and removes it when the job ends, however it ends. The
+# folder's name is in case_folder.txt before the folder exists, and in the folder's marker file, so that what a killed job
+# leaves can be found and known for ours.
+#
+#   iogauge_layout FILE_SYSTEM_TYPE [ARGUMENT...]      sets the folder's layout as the site asks, and records what it is then
+#   iogauge_data_file_layout FILE_SYSTEM_TYPE          records that of a data file that the kernel made
+
+# How long the guard waits for space: what the case before removed may be freed late (Lustre, BeeGFS).
+: "${IOGAUGE_GUARD_WAIT_SECONDS:=30}"
 
 iogauge_refuse() {
     printf 'iogauge: guard: %s\n' "$*" >&2
@@ -14,7 +21,21 @@ iogauge_refuse() {
 }
 
 iogauge_case_folder() {
-    local name=$1 path=$2 bytes=$3 mounted free type fits
+    local name path bytes mounted type fits mountpoint='' python='' quota='' has_mountpoint=''
+    while :; do
+        case $1 in
+            --mountpoint)
+                has_mountpoint=yes mountpoint=$2
+                shift 2
+                ;;
+            --quota)
+                python=$2 quota=$3
+                shift 3
+                ;;
+            *) break ;;
+        esac
+    done
+    name=$1 path=$2 bytes=$3
     shift 3
     [ -n "$path" ] || iogauge_refuse "file system $name: its path is empty here; was it requested from the scheduler?"
     case $path in
@@ -24,6 +45,10 @@ iogauge_case_folder() {
     esac
     [ -d "$path" ] || iogauge_refuse "file system $name: $path is not a folder here"
     [ -w "$path" ] || iogauge_refuse "file system $name: $path cannot be written"
+    if [ -n "$has_mountpoint" ]; then
+        [ -n "$mountpoint" ] || iogauge_refuse "file system $name: its mount point is empty here"
+        mountpoint -q -- "$mountpoint" || iogauge_refuse "file system $name: $mountpoint is not a mount point here"
+    fi
     mounted=$(df --output=fstype -- "$path" | tail -n 1) || iogauge_refuse "file system $name: df $path failed"
     if [ $# -gt 0 ]; then
         fits=no
@@ -32,9 +57,8 @@ iogauge_case_folder() {
         done
         [ "$fits" = yes ] || iogauge_refuse "file system $name: $path is mounted as $mounted, not as $*"
     fi
-    free=$(df --output=avail -B1 -- "$path" | tail -n 1) || iogauge_refuse "file system $name: df $path failed"
-    [ "$free" -ge "$bytes" ] ||
-        iogauge_refuse "file system $name: ${free// /} bytes are free in $path, the case writes $bytes"
+    iogauge_space "$name" "$path" "$bytes"
+    [ -z "$quota" ] || iogauge_quota "$name" "$bytes" "$python" "$quota"
 
     IOGAUGE_CASE_DIR=$(mktemp -u "$path/iogauge-case.XXXXXXXX")
     export IOGAUGE_CASE_DIR
@@ -47,6 +71,107 @@ iogauge_case_folder() {
     printf '%s\n' "$IOGAUGE_CASE_DIR" >"$IOGAUGE_CASE_DIR/.iogauge-case" ||
         iogauge_refuse "file system $name: $IOGAUGE_CASE_DIR cannot be written"
     df --output=source,fstype,target -- "$path" | tail -n 1 >file_system.txt
+}
+
+# Until SECONDS reaches $1, sleep a little; then fail.
+iogauge_wait_until() {
+    [ "$SECONDS" -lt "$1" ] && sleep 2
+}
+
+iogauge_space() {
+    local name=$1 path=$2 bytes=$3 size free until=$((SECONDS + IOGAUGE_GUARD_WAIT_SECONDS))
+    while :; do
+        read -r size free < <(df --output=size,avail -B1 -- "$path" | tail -n 1)
+        [ -n "$free" ] || iogauge_refuse "file system $name: df $path failed"
+        [ "$free" -ge "$bytes" ] && return
+        # No waiting for what can never be.
+        [ "$size" -ge "$bytes" ] && iogauge_wait_until "$until" && continue
+        iogauge_refuse "file system $name: $free bytes are free in $path, the case writes $bytes"
+    done
+}
+
+# The site's quota command, read by iogauge/quota.py: it fits (0), not yet (10), never (11), or nobody knows.
+iogauge_quota() {
+    local name=$1 bytes=$2 python=$3 command=$4 said code until=$((SECONDS + IOGAUGE_GUARD_WAIT_SECONDS))
+    while :; do
+        said=$("$python" -I -m iogauge.quota "$name" "$bytes" "$command" 2>&1)
+        code=$?
+        printf '%s\n' "$said" >quota.txt
+        case $code in
+            0) return ;;
+            10) iogauge_wait_until "$until" && continue ;;
+            11) ;;
+            *)
+                printf 'iogauge: the quota of %s is not known in the job: %s\n' "$name" "$said" >&2
+                return
+                ;;
+        esac
+        iogauge_refuse "file system $name: the case writes $bytes bytes, $said"
+    done
+}
+
+# Run it with a time limit: tools of file systems hang when their servers do. Its output is only shown when it fails.
+iogauge_set() {
+    local said
+    command -v "$1" >/dev/null || iogauge_refuse "a layout was asked for, and $1 is not in PATH here"
+    said=$(timeout 60 "$@" 2>&1) || iogauge_refuse "the layout could not be set: $*: ${said//$'\n'/ / }"
+}
+
+iogauge_mountpoint_of() {
+    df --output=target -- "$1" | tail -n 1
+}
+
+iogauge_layout() {
+    local type=$1 mount
+    shift
+    if [ $# -gt 0 ]; then
+        case $type in
+            lustre) iogauge_set lfs setstripe "$@" "$IOGAUGE_CASE_DIR" ;;
+            beeond)
+                mount=$(iogauge_mountpoint_of "$IOGAUGE_CASE_DIR")
+                if command -v beegfs-ctl >/dev/null; then
+                    iogauge_set beegfs-ctl --setpattern --mount="$mount" \
+                        ${1:+"--numtargets=$1"} ${2:+"--chunksize=$2"} "$IOGAUGE_CASE_DIR"
+                else # BeeGFS 8
+                    iogauge_set beegfs entry set ${1:+"--num-targets=$1"} ${2:+"--chunk-size=$2"} "$IOGAUGE_CASE_DIR"
+                fi
+                ;;
+        esac
+    fi
+    iogauge_read_layout "$type" "$IOGAUGE_CASE_DIR" >layout_folder.txt 2>&1
+}
+
+iogauge_data_file_layout() {
+    local file
+    file=$(find "$IOGAUGE_CASE_DIR" -xdev -type f ! -name .iogauge-case | sort | head -n 1)
+    [ -z "$file" ] || iogauge_read_layout "$1" "$file" >layout_file.txt 2>&1
+}
+
+# What the tools say, for iogauge/layout.py to read.
+iogauge_read_layout() {
+    local type=$1 path=$2 PATH=$PATH:/usr/lpp/mmfs/bin
+    case $type in
+        lustre) iogauge_said_by lfs getstripe -d "$path" ;;
+        beeond)
+            if command -v beegfs-ctl >/dev/null; then
+                iogauge_said_by beegfs-ctl --getentryinfo --mount="$(iogauge_mountpoint_of "$path")" "$path"
+            else
+                iogauge_said_by beegfs entry info --retro "$path"
+            fi
+            ;;
+        gpfs)
+            iogauge_said_by mmlsattr -L "$path"
+            stat -c 'block size: %o' -- "$path"
+            ;;
+    esac
+}
+
+iogauge_said_by() {
+    if command -v "$1" >/dev/null; then
+        timeout 60 "$@"
+    else
+        printf 'no tool: %s is not in PATH here\n' "$1"
+    fi
 }
 
 # Ranks that are still being killed may write once more: try again for a second.

@@ -1,0 +1,90 @@
+"""What a site may set of the checks: volumes, repeats and time limits, by kernel and by the checks' variable."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Positive = Annotated[int, Field(gt=0, strict=True)]
+NotNegative = Annotated[int, Field(ge=0, strict=True)]
+
+
+class _KernelOptions(BaseModel):
+    """Of every kernel. None: as the check has it. ``time_limit`` is a job's, as ReFrame writes it: ``1h30m``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    repeats: Positive | None = None
+    warmup: NotNegative | None = None
+    time_limit: Annotated[str, Field(pattern=r"^\d+[dhms](\d+[hms]){0,3}$", strict=True)] | None = None
+
+
+class BlocksOptions(_KernelOptions):
+    """``size`` in elements: of a rank's block, or of the whole array where a pattern scales strongly."""
+
+    size: Annotated[str, Field(pattern=r"^[1-9]\d*(x[1-9]\d*){2}$", strict=True)] | None = None
+
+
+class FormatsOptions(_KernelOptions):
+    """``arrays`` of ``rows`` by ``columns``, and the chunks where there are some."""
+
+    arrays: Positive | None = None
+    rows: Positive | None = None
+    columns: Positive | None = None
+    chunk_rows: Positive | None = None
+    chunk_columns: Positive | None = None
+    compression_level: Annotated[int, Field(ge=1, le=9, strict=True)] | None = None
+
+
+class MetadataOptions(_KernelOptions):
+    """``objects`` of a rank, of each kind."""
+
+    objects: Positive | None = None
+
+
+class ParticlesOptions(_KernelOptions):
+    """``particles`` of a rank in a step, ``steps``; ``fraction`` of a partial read; ``alignment`` in bytes."""
+
+    particles: Positive | None = None
+    steps: Positive | None = None
+    fraction: Annotated[float, Field(gt=0, le=1, strict=True)] | None = None
+    alignment: NotNegative | None = None
+
+
+class SegmentsOptions(_KernelOptions):
+    """A rank's ``segments`` of ``block_bytes`` in transfers of ``transfer_bytes``; h5perf_serial: ``program``, ``rounds``."""
+
+    segments: Positive | None = None
+    block_bytes: Positive | None = None
+    transfer_bytes: Positive | None = None
+    alignment: NotNegative | None = None
+    program: Annotated[str, Field(min_length=1, strict=True)] | None = None
+    rounds: Positive | None = None
+
+
+class TilesOptions(_KernelOptions):
+    """``arrays`` a step with a tile of ``rows`` by ``columns`` a rank, in ``steps``."""
+
+    steps: Positive | None = None
+    arrays: Positive | None = None
+    rows: Positive | None = None
+    columns: Positive | None = None
+
+
+class CheckOptions(BaseModel):
+    """Kernel to what is set of the variables of its checks; the command line's ``-S`` wins over it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    blocks: BlocksOptions = BlocksOptions()
+    formats: FormatsOptions = FormatsOptions()
+    metadata: MetadataOptions = MetadataOptions()
+    particles: ParticlesOptions = ParticlesOptions()
+    segments: SegmentsOptions = SegmentsOptions()
+    tiles: TilesOptions = TilesOptions()
+
+    def of(self, kernel: str) -> dict[str, Any]:
+        """Variable to value."""
+        chosen: _KernelOptions = getattr(self, kernel)
+        return chosen.model_dump(exclude_none=True)

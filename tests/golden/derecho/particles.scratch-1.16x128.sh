@@ -1,0 +1,20 @@
+#!/bin/bash
+#PBS -N rfm_ParticlesCh
+#PBS -o rfm_job.out
+#PBS -e rfm_job.err
+#PBS -l walltime=0:30:0
+#PBS -l select=16:mpiprocs=128:ncpus=128
+#PBS -A PROJECT
+#PBS -q main
+cd WORK/stage/derecho/main/default/ParticlesCheck_HASH
+module load ncarenv/24.12
+module load gcc/12.4.0
+module load cray-mpich/8.1.29
+module load hdf5-mpi/1.12.3
+module load cmake/3.26.6
+. ./case_folder.sh
+iogauge_case_folder --quota PYTHON 'lfs quota -u $USER /glade/derecho/scratch' scratch-1 "/glade/derecho/scratch/$USER" 274879119360 lustre
+iogauge_layout lustre -c 1 -S 1048576
+mpiexec -n 2048 -ppn 128 --cpu-bind depth -d 1 WORK/stage/derecho/main/default/KernelBuild_HASH/build/particles --dir "$IOGAUGE_CASE_DIR" --interface hdf5 --collective no --repeats 5 --warmup 1 --json records.jsonl --keep-empty yes --particles 1048576 --steps 4 --locality CC --dimensions 1 --selection full --alignment 4096 --baseline interface=mpiio --baseline interface=posix
+echo $? > exit_code.txt
+iogauge_data_file_layout lustre
