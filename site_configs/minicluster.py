@@ -30,6 +30,16 @@ beeond = {"type": "beeond" if gluster else "other", "path": "$BEEOND", "request"
 
 shared = {"type": "local", "path": str(cluster / "fs" / "shared")}
 
+# Small, and few repeats: the night is to end in minutes on two cores.
+SIZES = {
+    "blocks": {"size": "32x32x32", "repeats": 3},
+    "formats": {"repeats": 3},
+    "metadata": {"objects": 50, "repeats": 3},
+    "particles": {"particles": 1 << 15, "repeats": 3},
+    "segments": {"block_bytes": 1 << 21, "transfer_bytes": 1 << 18, "repeats": 3},
+    "tiles": {"repeats": 3},
+}
+
 site_configuration = {
     "systems": [
         {
@@ -50,9 +60,12 @@ site_configuration = {
                         "file_systems": {
                             "shared": shared,
                             "beeond": beeond,
+                            "node": {"type": "local", "path": str(cluster / "fs" / "node"), "nodes": [1]},
                         },
                         "nodes": [1, 2, 4],
                         "ranks_per_node": [1, 2],
+                        "points": [[1, 2], [2, 1], [4, 2]],
+                        "options": SIZES,
                     },
                 },
                 {
@@ -64,9 +77,10 @@ site_configuration = {
                     "env_vars": environment,
                     "max_jobs": 100,
                     "extras": {
-                        "file_systems": {"shared-whole": shared},
+                        "file_systems": {"shared-whole": {**shared, "target": "shared"}},
                         "nodes": [2],
                         "ranks_per_node": [2],
+                        "options": SIZES,
                     },
                 },
             ],

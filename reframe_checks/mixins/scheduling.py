@@ -27,7 +27,10 @@ class OneAtATime(rfm.RegressionTestPlugin):
         # A job that Slurm starts once more after a node has failed would write over what the first one left.
         options = ["--no-requeue"]
         if chosen.exclusive:
-            options += [f"--job-name=iogauge-{self.current_system.name}-{self.site.target_of(self.file_system)}", "--dependency=singleton"]
+            options += [
+                f"--job-name=iogauge-{self.current_system.name}-{self.site.target_of(self.file_system)}",
+                "--dependency=singleton",
+            ]
         if NIGHT_VARIABLE in os.environ:
             options.append(shlex.join([f"--comment={comment_of(Path(os.environ[NIGHT_VARIABLE]))}"]))
         self.job.options += options
