@@ -11,6 +11,7 @@
 #SBATCH --partition=c18m
 #SBATCH --exclusive
 #SBATCH --mem-per-cpu=3900M
+#SBATCH --no-requeue
 #SBATCH --beeond
 module load iimpi/2023a
 module load HDF5/1.14.0

@@ -11,6 +11,9 @@
 #SBATCH --partition=c18m
 #SBATCH --exclusive
 #SBATCH --mem-per-cpu=3900M
+#SBATCH --no-requeue
+#SBATCH --job-name=iogauge-claix18-home
+#SBATCH --dependency=singleton
 module load iimpi/2023a
 module load HDF5/1.14.0
 module load CMake/3.26.3

@@ -9,6 +9,7 @@
 #SBATCH --nodes=1
 #SBATCH --account=PROJECT
 #SBATCH --partition=cpuonly
+#SBATCH --no-requeue
 module load compiler/gnu
 module load mpi/openmpi
 module load lib/hdf5

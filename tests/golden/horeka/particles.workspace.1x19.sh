@@ -9,6 +9,9 @@
 #SBATCH --nodes=1
 #SBATCH --account=PROJECT
 #SBATCH --partition=cpuonly
+#SBATCH --no-requeue
+#SBATCH --job-name=iogauge-horeka-workspace
+#SBATCH --dependency=singleton
 module load compiler/gnu
 module load mpi/openmpi
 module load lib/hdf5

@@ -9,6 +9,9 @@
 #SBATCH --nodes=16
 #SBATCH --account=PROJECT
 #SBATCH --partition=batch
+#SBATCH --no-requeue
+#SBATCH --job-name=iogauge-juwels-scratch
+#SBATCH --dependency=singleton
 module load GCC
 module load ParaStationMPI
 module load HDF5

@@ -10,6 +10,9 @@
 #SBATCH --account=PROJECT
 #SBATCH --constraint=cpu
 #SBATCH --qos=regular
+#SBATCH --no-requeue
+#SBATCH --job-name=iogauge-perlmutter-pscratch
+#SBATCH --dependency=singleton
 module load PrgEnv-gnu
 module load cray-hdf5-parallel
 module load cmake
