@@ -16,7 +16,7 @@ from conftest import CHECKOUT
 
 from iogauge.nightly import read_site_configuration
 
-#: More would take ReFrame longer than 15 s to list, at the 5 ms that it needs for one on a slow machine.
+#: More would take ReFrame longer than 15 s to list on a slow machine: it needs 3 to 5 ms for one.
 MOST_VARIANTS = 2500
 
 
