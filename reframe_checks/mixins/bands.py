@@ -5,7 +5,7 @@ from pathlib import Path
 import reframe as rfm
 import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
-from reframe.core.builtins import run_after, run_before, variable
+from reframe.core.builtins import loggable, run_after, run_before, variable
 
 from iogauge import series
 from iogauge.bands import load_portable_bands, load_site_bands
@@ -19,11 +19,10 @@ class Bands(rfm.RegressionTestPlugin):
 
     Needs: ``kernel``, ``interface``, ``operations``, ``pattern_label()`` by setup; ``judged``
     (:class:`Judgement` or None) after sanity.
-    Gives: ``series_keys`` of all operations from init on (for listings) and, with what is set on the command line, from setup
-    on, with ``band_key`` of the first and ``band_status`` (found or missing, for all operations).
+    Gives: ``series_keys`` of all operations from init on; ``band_key``, the first of them, and ``band_status`` (found or
+    missing, for all of them) from setup on.
     """
 
-    series_keys = variable(typ.List[str], value=[], loggable=True)
     band_key = variable(str, value="", loggable=True)
     band_status = variable(str, value="", loggable=True)
     verdict = variable(str, value="", loggable=True)
@@ -49,13 +48,13 @@ class Bands(rfm.RegressionTestPlugin):
             self.interface,
         )
 
-    @run_after("init")
-    def name_series(self):
-        self.series_keys = [self.series_key(operation) for operation in self.operations]
+    @loggable
+    @property
+    def series_keys(self):
+        return [self.series_key(operation) for operation in self.operations]
 
     @run_after("setup")
     def look_up_bands(self):
-        self.name_series()
         found = [self.site_bands().find(key) is not None for key in self.series_keys]
         self.band_key = self.series_keys[0]
         self.band_status = "found" if all(found) else "missing"
