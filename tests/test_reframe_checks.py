@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +70,7 @@ def assert_no_rate(entry: dict[str, Any]) -> None:
 
 
 def test_the_nightly_suite_is_listed_at_little_cost_and_crosses_every_axis(site):
-    """In processor time: eight times what ReFrame needs to say its version was measured."""
+    """In processor time: twelve times what ReFrame needs to say its version was measured."""
 
     def cost(*arguments: str) -> tuple[float, Any]:
         begin = os.times()
@@ -81,7 +80,7 @@ def test_the_nightly_suite_is_listed_at_little_cost_and_crosses_every_axis(site)
 
     floor, _ = cost("--version")
     listing, done = cost("-t", "nightly", "-l")
-    assert listing < 20 * floor, (listing, floor)
+    assert listing < 30 * floor, (listing, floor)
     assert done.returncode == 0
     cases = [line for line in done.stdout.splitlines() if line.startswith("- ")]
     ranks = (1, 2) if len(os.sched_getaffinity(0)) > 1 else (1,)
