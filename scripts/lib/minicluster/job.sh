@@ -13,6 +13,7 @@ job_set_names() {
     job_mount=$cluster_folder/fs/beeond/$SLURM_JOB_ID
     job_brick=$cluster_folder/fs/node/beeond-$SLURM_JOB_ID
     job_run=$cluster_folder/run/$SLURMD_NODENAME/beeond-$SLURM_JOB_ID
+    job_log=$cluster_folder/log/glusterfs-$SLURMD_NODENAME.log
     job_port=$((20000 + SLURM_JOB_ID % 20000))
 }
 
@@ -47,13 +48,13 @@ job_mount_folder() {
 
 job_mount_gluster() {
     local nodes node try
-    nodes=$(scontrol show hostnames "$SLURM_JOB_NODELIST") || job_fail "its nodes are not known"
+    nodes=$(scontrol show hostnames "${SLURM_JOB_NODELIST:-$SLURM_NODELIST}") || job_fail "its nodes are not known"
     mkdir -p "$job_run"
     # shellcheck disable=SC2086 # one word a node
     job_server_file $nodes >"$job_run/server.vol"
     # shellcheck disable=SC2086
     job_client_file $nodes >"$job_run/client.vol"
-    glusterfsd -f "$job_run/server.vol" -p "$job_run/server.pid" -l "$job_run/server.log" || job_fail "glusterfsd does not start"
+    glusterfsd -f "$job_run/server.vol" -p "$job_run/server.pid" -l "$job_log" || job_fail "glusterfsd does not start"
     for node in $nodes; do
         for ((try = 0; try < 400; try++)); do
             (: >"/dev/tcp/$node/$job_port") 2>/dev/null && continue 2
@@ -62,7 +63,7 @@ job_mount_gluster() {
         job_fail "$node does not serve its part"
     done
     # The nodes see each other's writes at once, as MPI-IO needs: nothing is cached on the client's side.
-    glusterfs -f "$job_run/client.vol" -p "$job_run/client.pid" -l "$job_run/client.log" \
+    glusterfs -f "$job_run/client.vol" -p "$job_run/client.pid" -l "$job_log" \
         --attribute-timeout=0 --entry-timeout=0 --direct-io-mode=enable "$job_mount" || job_fail "glusterfs does not mount"
 }
 

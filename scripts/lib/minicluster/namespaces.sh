@@ -1,9 +1,12 @@
 # shellcheck shell=bash
-# The mini-cluster's own namespaces. Each host of it (`control`, where the daemons of the centre run, and n1, n2, ...) has
-# namespaces for processes, mounts, host name and network. They live as long as their keeper: a sleeping process, the
-# first of its process namespace. Those of the nodes lie inside those of `control`: when its keeper is killed, the kernel ends
-# every process, mount and network device of the cluster; what else there is on the machine is one link and the mounts below
-# the cluster's folder.
+# The mini-cluster's own namespaces. `control`, the host where the daemons of the centre run, has namespaces for processes, shared
+# memory, mounts, host name and network. Within them each node (n1, n2, ...) has those for mounts, host name and network. They
+# live as long as their keeper, a sleeping process; that of `control` is the first of its process namespace. When it is
+# killed, the kernel ends every process, mount and network device of the cluster; what else there is on the machine is one
+# link and the mounts below the cluster's folder.
+#
+# The nodes share process ids and shared memory since MPICH over UCX takes all processes of one kernel for one host (it compares
+# the kernel's boot id) and hangs in MPI_Finalize now and then when they are not (MPICH 4.0.2, UCX 1.13.1, over TCP).
 
 # Reads cluster_folder. All commands run without descriptor 8, the cluster's lock.
 
@@ -25,7 +28,7 @@ cluster_in() {
         return 1
     }
     # shellcheck disable=SC2016 # the inner shell expands it
-    nsenter -t "$keeper" --mount --uts --net --pid -- bash -c 'cd -- "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "${@:2}" 8>&-
+    nsenter -t "$keeper" --mount --uts --ipc --net --pid -- bash -c 'cd -- "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "${@:2}" 8>&-
 }
 
 # In the network of HOST only, with the machine's files and process ids.
@@ -33,13 +36,12 @@ cluster_network_of() {
     nsenter -t "$(cluster_keeper "$1")" --net -- "${@:2}" 8>&-
 }
 
-# cluster_keep HOST COMMAND...: make HOST's namespaces; COMMAND starts a process where they are to be, and may be empty.
-# The keeper inherits the lock and drops it only when it can be found by its environment: whoever has the lock finds it.
+# cluster_keep HOST COMMAND...: make HOST's namespaces; COMMAND unshares them. The keeper inherits the lock and drops it only when it can be found by its environment: whoever has the lock finds it.
 cluster_keep() {
     local host=$1 try
     shift
     # shellcheck disable=SC2016 # the inner shells expand it
-    "$@" env "IOGAUGE_MINICLUSTER_KEEPER_OF=$cluster_folder" unshare --mount --uts --net --pid --propagation slave -- bash -c '
+    env "IOGAUGE_MINICLUSTER_KEEPER_OF=$cluster_folder" "$@" --mount --uts --net --propagation slave -- bash -c '
         setsid env --ignore-signal=CHLD bash -c '\''
             set -e
             mount -t proc proc /proc
@@ -57,11 +59,11 @@ cluster_keep() {
 }
 
 cluster_keep_control() {
-    cluster_keep control
+    cluster_keep control unshare --pid --ipc
 }
 
 cluster_keep_node() {
-    cluster_keep "$1" nsenter -t "$(cluster_keeper control)" --mount --uts --net --pid --
+    cluster_keep "$1" nsenter -t "$(cluster_keeper control)" --mount --uts --ipc --net --pid -- unshare
 }
 
 # Ends every process of the cluster and waits until the last one is gone.
@@ -83,7 +85,7 @@ cluster_end_processes() {
 cluster_permitted() {
     local said
     # shellcheck disable=SC2016 # the inner shell expands it
-    said=$(unshare --mount --uts --net --pid --fork -- bash -c '
+    said=$(unshare --mount --uts --ipc --net --pid --fork -- bash -c '
         mount -t proc proc /proc 2>/dev/null || { echo "mounts are not permitted"; exit 1; }
         echo n1 2>/dev/null >/proc/sys/kernel/hostname || { echo "setting a host name is not permitted"; exit 1; }
         ip link add bridge1 type bridge 2>/dev/null || { echo "network bridges are not permitted, or the kernel has none"; exit 1; }

@@ -12,7 +12,7 @@ cluster_write_configuration() {
     (umask 077 && cluster_slurmdbd_conf >"$etc/slurmdbd.conf")
     printf 'CgroupPlugin=cgroup/v1\n' >"$etc/cgroup.conf" # named so that slurmd does not look for another one; none is used
     # Where PMIx makes the folders of a step. Their names are the same on all nodes, so it has to be a disk of the node's own.
-    printf 'PMIxCliTmpDirBase=%s/fs/node/tmp\nPMIxDirectConnEarly=true\n' "$cluster_folder" >"$etc/mpi.conf"
+    printf 'PMIxCliTmpDirBase=%s/fs/node/tmp\n' "$cluster_folder" >"$etc/mpi.conf"
     printf 'required %s/lib/beeond.so %s/fs/beeond\n' "$cluster_folder" "$cluster_folder" >"$etc/plugstack.conf"
     for hook in prolog epilog task_prolog; do
         printf '#!/bin/bash\n. %q\n. %q\njob_%s\n' "$etc/settings" "$cluster_library/job.sh" "$hook" >"$etc/$hook"
