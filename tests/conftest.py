@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,58 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     return folder / "libfaults.so"
+
+
+class Minicluster:
+    """scripts/minicluster with a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.shared = folder / "fs" / "shared"
+        self.small = folder / "fs" / "small"
+        self.node_disk = folder / "fs" / "node"
+
+    def __call__(self, command: str, *arguments: str | Path, timeout: float = 120, **kwargs: Any) -> Any:
+        """``scripts/minicluster COMMAND ARGUMENTS``; returns the completed process with its output as text."""
+        return subprocess.run(
+            [*self.argv(command), *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+            **kwargs,
+        )
+
+    def argv(self, command: str) -> list[str]:
+        return [str(CHECKOUT / "scripts" / "minicluster"), command, "--folder", str(self.folder)]
+
+    def output(self, command: str, *arguments: str | Path, **kwargs: Any) -> str:
+        """The same; it has to end well, and what it printed is returned."""
+        done = self(command, *arguments, **kwargs)
+        assert done.returncode == 0, f"{command} {arguments}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def environment(self) -> dict[str, str]:
+        """What site configurations read: SLURM_CONF, the paths of the file systems and more."""
+        lines = (self.folder / "minicluster.env").read_text(encoding="utf-8").splitlines()
+        return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.fixture(scope="session")
+def minicluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
+    """A Slurm with four nodes, up for the whole session; a test that leaves a fault in it has to heal it."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, for a Slurm with several nodes on this machine")
+    cluster = Minicluster(tmp_path_factory.mktemp("minicluster"))
+    try:
+        started = cluster("start", timeout=900)
+        if started.returncode == 2:
+            pytest.skip(f"no mini-cluster here: {started.stderr.strip().splitlines()[-1]}")
+        assert started.returncode == 0, started.stderr
+        yield cluster
+    finally:
+        stopped = cluster("stop")
+        assert stopped.returncode == 0, stopped.stderr
 
 
 def run_mpi(ranks: int, *command: str | Path, launcher: str = "mpirun", **kwargs: Any) -> Any:

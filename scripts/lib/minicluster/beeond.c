@@ -1,6 +1,7 @@
 /* SPANK plugin of the mini-cluster: makes --beeond an option of sbatch, salloc and srun, and sets BEEOND in the job.
  *
- * The prolog finds SPANK_BEEOND in its environment and makes the file system FOLDER/JOBID; FOLDER is the plugin's argument. */
+ * The prolog finds SPANK_BEEOND in its environment and makes the file system FOLDER/JOBID; FOLDER is the plugin's
+ * argument. */
 #include <slurm/spank.h>
 
 #include <stdint.h>

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Faults of the mini-cluster, each really produced, and healing: everything is put back and started that does not run.
 
+# shellcheck disable=SC2154 # set by scripts/minicluster or by settings
 # Reads cluster_folder.
 
 cluster_fault_names='prolog slurmd link node small-full shared-gone shared-hangs controller controller-restart'
@@ -16,12 +17,13 @@ cluster_fault() {
         *" $name "*) cluster_check_node "$node" ;;
         *) [ -z "$node" ] || cluster_refuse "fault $name: it concerns no single node" ;;
     esac
+    : >"$cluster_folder/faults/$name${node:+-$node}"
     "cluster_fault_${name//-/_}" "$node" || cluster_fail "fault $name: it could not be produced"
     cluster_say "fault $name${node:+ on $node}: done"
 }
 
-# The next job's prolog on that node fails: Slurm drains the node and requeues the job, held.
-cluster_fault_prolog() { : >"$cluster_folder/faults/prolog-$1"; }
+# The next job's prolog on that node fails (job.sh looks): Slurm drains the node and requeues the job, held.
+cluster_fault_prolog() { [ -e "$cluster_folder/faults/prolog-$1" ]; }
 
 cluster_fault_slurmd() { cluster_kill slurmd "$1"; }
 
@@ -34,8 +36,8 @@ cluster_filling() { printf '%s/fs/small/.minicluster-filling' "$cluster_folder";
 # A target that is not mounted would fill the machine's disk.
 cluster_fault_small_full() {
     cluster_is_mounted small || cluster_refuse "fault small-full: $cluster_folder/fs/small is not mounted"
-    dd if=/dev/zero of="$(cluster_filling)" bs=64K oflag=append conv=notrunc 2>/dev/null || true
-    [ "$(df --output=avail "$cluster_folder/fs/small" | tail -n 1)" -eq 0 ]
+    dd if=/dev/zero of="$(cluster_filling)" bs=4K oflag=append conv=notrunc,fsync 2>/dev/null || true
+    [ "$(df --output=avail "$cluster_folder/fs/small" | tail -n 1)" -lt 64 ] # KiB; a few blocks serve none but the metadata
 }
 
 # For all hosts at once and for good, as when the server has died: each access is an I/O error until it is mounted anew.
@@ -48,18 +50,25 @@ cluster_fault_shared_hangs() {
     cluster_is_mounted shared && fsfreeze --freeze "$cluster_folder/fs/shared"
 }
 
+# What it knew of the last seconds is lost: it saves its state now and then.
 cluster_fault_controller() { cluster_kill slurmctld; }
 
-cluster_fault_controller_restart() { cluster_kill slurmctld && cluster_start_slurmctld; }
+# In an orderly way, as an update does it.
+cluster_fault_controller_restart() {
+    scontrol shutdown slurmctld
+    cluster_wait_for 20 "slurmctld does not end" cluster_has_ended slurmctld
+    cluster_start_slurmctld
+}
 
 cluster_heal() {
     local disk node
-    rm -f -- "$cluster_folder"/faults/*
     cluster_thaw
     for disk in shared small; do
-        cluster_disk_works "$disk" || cluster_give_back "$disk"
+        if ! cluster_is_mounted "$disk" || [ -e "$cluster_folder/faults/$disk-gone" ]; then
+            cluster_give_back "$disk"
+        fi
     done
-    rm -f -- "$(cluster_filling)"
+    rm -f -- "$(cluster_filling)" "$cluster_folder"/faults/*
     for node in $(cluster_node_names); do
         cluster_keeper "$node" >/dev/null || cluster_make_node "$node"
         cluster_set_link "$node" up
@@ -74,11 +83,10 @@ cluster_heal() {
 cluster_give_back() {
     local try
     for ((try = 0; try < 50; try++)); do
-        ! cluster_is_mounted "$1" || umount "$cluster_folder/fs/$1" 2>/dev/null || {
-            sleep 0.1
-            continue
-        }
-        break
+        if ! cluster_is_mounted "$1" || umount "$cluster_folder/fs/$1" 2>/dev/null; then
+            break
+        fi
+        sleep 0.1
     done
     ! cluster_is_mounted "$1" || umount --lazy "$cluster_folder/fs/$1"
     cluster_mount_disk "$1" || cluster_fail "$cluster_folder/fs/$1 could not be mounted again"

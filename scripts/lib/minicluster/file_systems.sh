@@ -8,6 +8,7 @@
 #
 # fs is a mount of its own from which the namespaces receive what is mounted later; what they mount stays theirs.
 
+# shellcheck disable=SC2154 # set by scripts/minicluster or by settings
 # Reads cluster_folder.
 
 declare -A cluster_disk_sizes=([shared]=8G [small]=128M)
@@ -21,7 +22,7 @@ cluster_make_disks() {
     mkdir "$cluster_folder/fs"/{shared,small,node,beeond}
     for disk in shared small; do
         truncate -s "${cluster_disk_sizes[$disk]}" "$cluster_folder/disks/$disk"
-        mkfs.ext4 -q -F -m 0 "$cluster_folder/disks/$disk"
+        mkfs.ext4 -q -F -m 0 -b 4096 "$cluster_folder/disks/$disk"
         cluster_mount_disk "$disk"
         rmdir "$cluster_folder/fs/$disk/lost+found"
     done
@@ -47,11 +48,6 @@ cluster_mount_node_disk() {
 
 cluster_is_mounted() {
     mountpoint -q "$cluster_folder/fs/$1"
-}
-
-# Mounted, and it answers.
-cluster_disk_works() {
-    cluster_is_mounted "$1" && ls "$cluster_folder/fs/$1" >/dev/null 2>&1
 }
 
 # What is mounted below the cluster's folder on the machine, the last first.

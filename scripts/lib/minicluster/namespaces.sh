@@ -8,14 +8,17 @@
 # The nodes share process ids and shared memory since MPICH over UCX takes all processes of one kernel for one host (it compares
 # the kernel's boot id) and hangs in MPI_Finalize now and then when they are not (MPICH 4.0.2, UCX 1.13.1, over TCP).
 
+# shellcheck disable=SC2154 # set by scripts/minicluster or by settings
 # Reads cluster_folder. All commands run without descriptor 8, the cluster's lock.
 
 # The process id of HOST's keeper, as the machine counts; fails when there is none. It is found by its name in the process
 # list, which no other process has among its arguments.
 cluster_keeper() {
     local found
+    # shellcheck disable=SC2062 # the pattern is on standard input
     # Its exit code tells also of processes that ended meanwhile.
-    found=$(grep -lszxFf - /proc/[0-9]*/cmdline <<<"iogauge-minicluster:$cluster_folder:$1") || [ -n "$found" ] || return 1
+    found=$(grep --files-with-matches -szxF -f - /proc/[0-9]*/cmdline <<<"iogauge-minicluster:$cluster_folder:$1") ||
+        [ -n "$found" ] || return 1
     found=${found#/proc/}
     printf '%s\n' "${found%%/*}"
 }
@@ -36,7 +39,8 @@ cluster_network_of() {
     nsenter -t "$(cluster_keeper "$1")" --net -- "${@:2}" 8>&-
 }
 
-# cluster_keep HOST COMMAND...: make HOST's namespaces; COMMAND unshares them. The keeper inherits the lock and drops it only when it can be found by its environment: whoever has the lock finds it.
+# cluster_keep HOST COMMAND...: make HOST's namespaces; COMMAND unshares them. The keeper inherits the lock and drops it only when
+# it can be found by its environment: whoever has the lock finds it.
 cluster_keep() {
     local host=$1 try
     shift
@@ -68,16 +72,16 @@ cluster_keep_node() {
 
 # Ends every process of the cluster and waits until the last one is gone.
 cluster_end_processes() {
-    local keepers try
+    local found try
     for ((try = 0; try < 500; try++)); do
         # The first process of a namespace takes all others with it, and is gone only after them.
-        keepers=$(grep -lszxF "IOGAUGE_MINICLUSTER_KEEPER_OF=$cluster_folder" /proc/[0-9]*/environ) || [ -n "$keepers" ] || return 0
-        keepers=$(sed 's|/proc/\([0-9]*\)/environ|\1|' <<<"$keepers")
-        # shellcheck disable=SC2086 # several ids
-        kill -KILL $keepers 2>/dev/null
+        mapfile -t found < <(grep --files-with-matches -szxF "IOGAUGE_MINICLUSTER_KEEPER_OF=$cluster_folder" /proc/[0-9]*/environ)
+        [ ${#found[@]} -gt 0 ] || return 0
+        found=("${found[@]#/proc/}")
+        kill -KILL "${found[@]%/environ}" 2>/dev/null || true
         sleep 0.02
     done
-    cluster_say "still there after 10 s, probably waiting for a file system: processes ${keepers//$'\n'/ }"
+    cluster_say "still there after 10 s, probably waiting for a file system: processes ${found[*]%/environ}"
     return 1
 }
 

@@ -2,6 +2,7 @@
 # The mini-cluster's network: a bridge inside `control`, a link from it to each node, and one link to the machine, which is
 # the cluster's login host. That link is all that the machine sees, and it vanishes with the bridge's namespace.
 
+# shellcheck disable=SC2154 # set by scripts/minicluster or by settings
 # Reads cluster_folder, cluster_nodes, cluster_network (the first three numbers of the addresses) and cluster_link (the name
 # of the machine's end).
 

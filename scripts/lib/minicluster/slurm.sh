@@ -2,6 +2,7 @@
 # The mini-cluster's Slurm: its configuration and its daemons. munged, MariaDB, slurmdbd and slurmctld run on `control`, a
 # slurmd on each node.
 
+# shellcheck disable=SC2154 # set by scripts/minicluster or by settings
 # Reads cluster_folder, cluster_nodes, cluster_cpus and the network's addresses.
 
 cluster_write_configuration() {
@@ -11,11 +12,12 @@ cluster_write_configuration() {
     cluster_slurm_conf >"$etc/slurm.conf"
     (umask 077 && cluster_slurmdbd_conf >"$etc/slurmdbd.conf")
     printf 'CgroupPlugin=cgroup/v1\n' >"$etc/cgroup.conf" # named so that slurmd does not look for another one; none is used
-    # Where PMIx makes the folders of a step. Their names are the same on all nodes, so it has to be a disk of the node's own.
+    # Where PMIx makes the folders of a step: their names are the same on all nodes, so it has to be a disk of the node's own.
     printf 'PMIxCliTmpDirBase=%s/fs/node/tmp\n' "$cluster_folder" >"$etc/mpi.conf"
     printf 'required %s/lib/beeond.so %s/fs/beeond\n' "$cluster_folder" "$cluster_folder" >"$etc/plugstack.conf"
+    cp "$cluster_library/job.sh" "$cluster_folder/lib/job.sh" # the checkout may change while it runs
     for hook in prolog epilog task_prolog; do
-        printf '#!/bin/bash\n. %q\n. %q\njob_%s\n' "$etc/settings" "$cluster_library/job.sh" "$hook" >"$etc/$hook"
+        printf '#!/bin/bash\n. %q\n. %q\njob_%s\n' "$etc/settings" "$cluster_folder/lib/job.sh" "$hook" >"$etc/$hook"
         chmod 755 "$etc/$hook"
     done
 }
@@ -105,7 +107,8 @@ cluster_mariadbd=(mariadbd --no-defaults --user=root --skip-grant-tables --skip-
 cluster_make_database() {
     local tables=/usr/share/mysql/mysql_system_tables.sql
     [ -e "$tables" ] || tables=/usr/share/mariadb/mariadb_system_tables.sql
-    mkdir -m 700 -p "$cluster_folder/database/mysql"
+    mkdir -p "$cluster_folder/database/mysql"
+    chmod 700 "$cluster_folder/database"
     { printf 'USE mysql;\n' && cat "$tables"; } | cluster_in control "${cluster_mariadbd[@]}" \
         --datadir="$cluster_folder/database" --bootstrap >"$cluster_folder/log/mariadbd.log" 2>&1 || cluster_fail "MariaDB's tables could not be made"
 }
@@ -129,6 +132,10 @@ cluster_runs() {
     # shellcheck disable=SC2016 # the inner shell expands it
     cluster_in "${2:-control}" bash -c 'read -r id <"$0" && read -r name <"/proc/$id/comm" && [ "$name" = "$1" ] &&
         ! grep -q "^State:.Z" "/proc/$id/status"' "$(cluster_pid_file "$@")" "$1" 2>/dev/null
+}
+
+cluster_has_ended() {
+    ! cluster_runs "$@"
 }
 
 # cluster_kill DAEMON [NODE]: at once, without a chance to tidy up. Its pid file goes, so that a new process which happens

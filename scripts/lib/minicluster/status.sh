@@ -1,54 +1,79 @@
 # shellcheck shell=bash
 # What of the mini-cluster is up: a table for people and an exit code.
 
-# Reads cluster_folder, cluster_beeond and the settings.
+# shellcheck disable=SC2154 # set by scripts/minicluster or by settings
+# Reads cluster_folder and the settings.
 
 cluster_status() {
-    local down=0 daemon node state path disk
-    cluster_is_up || {
+    local down=0 faults
+    if ! cluster_is_up; then
         printf 'minicluster in %s: down\n' "$cluster_folder"
         return 1
-    }
-    printf 'minicluster in %s\n\n%-12s %s\n' "$cluster_folder" daemon state
-    for daemon in munged mariadbd slurmdbd slurmctld; do
-        cluster_status_row "$daemon" cluster_runs "$daemon" || down=1
-    done
-    declare -A states=()
-    while read -r node state; do
-        states[$node]=$state
-    done < <(cluster_node_states 2>/dev/null)
-    printf '\n%-12s %-12s %-7s %-5s %s\n' node state slurmd link faults
-    for node in $(cluster_node_names); do
-        state=${states[$node]:-unknown}
-        printf '%-12s %-12s %-7s %-5s %s\n' "$node" "$state" "$(cluster_up_or_down cluster_runs slurmd "$node")" \
-            "$(cluster_up_or_down cluster_link_is_up "$node")" "$(compgen -G "$cluster_folder/faults/prolog-$node" >/dev/null && echo prolog)"
-    done
-    cluster_all_nodes_ready 2>/dev/null || down=1
-    printf '\n%-12s %-9s %7s %7s  %s\n' 'file system' type size free path
-    for disk in shared small; do
-        path=$cluster_folder/fs/$disk
-        if cluster_disk_works "$disk"; then
-            read -r state < <(df --output=fstype,size,avail -h "$path" | tail -n 1)
-            # shellcheck disable=SC2086 # three words
-            printf '%-12s %-9s %7s %7s  %s\n' "$disk" $state "$path"
-        else
-            printf '%-12s %-9s %7s %7s  %s\n' "$disk" gone - - "$path"
-            down=1
-        fi
-    done
-    printf "%-12s %-9s %7s %7s  %s\n" node "each node" - - "$cluster_folder/fs/node"
-    printf "%-12s %-9s %7s %7s  %s\n" beeond "$cluster_beeond" - - "$cluster_folder/fs/beeond/JOBID, for jobs with --beeond"
+    fi
+    cluster_read_settings
+    printf 'minicluster in %s\n' "$cluster_folder"
+    cluster_status_of_daemons || down=1
+    cluster_status_of_nodes || down=1
+    cluster_status_of_file_systems || down=1
+    faults=$(ls "$cluster_folder/faults")
+    if [ -n "$faults" ]; then
+        printf '\nfaults: %s\n' "${faults//$'\n'/ }"
+        down=1
+    fi
     return "$down"
 }
 
-cluster_up_or_down() {
-    if "$@"; then echo up; else echo down; fi
+cluster_status_of_daemons() {
+    local daemon state code=0
+    printf '\n%-12s %s\n' daemon state
+    for daemon in munged mariadbd slurmdbd slurmctld; do
+        state=$(cluster_up_or_down cluster_runs "$daemon") || code=1
+        printf '%-12s %s\n' "$daemon" "$state"
+    done
+    return "$code"
 }
 
-cluster_status_row() {
-    local name=$1 state
-    shift
-    state=$(cluster_up_or_down "$@")
-    printf '%-12s %s\n' "$name" "$state"
-    [ "$state" = up ]
+cluster_status_of_nodes() {
+    local node state slurmd link code=0
+    local -A states=()
+    while read -r node state; do
+        states[$node]=$state
+    done < <(cluster_node_states 2>/dev/null)
+    printf '\n%-12s %-12s %-7s %s\n' node Slurm slurmd link
+    for node in $(cluster_node_names); do
+        slurmd=$(cluster_up_or_down cluster_runs slurmd "$node") || code=1
+        link=$(cluster_up_or_down cluster_link_is_up "$node") || code=1
+        printf '%-12s %-12s %-7s %s\n' "$node" "${states[$node]:-unknown}" "$slurmd" "$link"
+    done
+    cluster_all_nodes_ready 2>/dev/null || code=1
+    return "$code"
+}
+
+cluster_status_of_file_systems() {
+    local disk values path=$cluster_folder/fs format='%-12s %-10s %6s %6s  %s\n' code=0
+    # shellcheck disable=SC2059 # one format for all rows
+    printf "\n$format" 'file system' type size free path
+    for disk in shared small; do
+        if cluster_is_mounted "$disk"; then
+            values=$(df --output=fstype,size,avail -h "$path/$disk" | tail -n 1)
+        else
+            values='gone - -' code=1
+        fi
+        # shellcheck disable=SC2059,SC2086 # three values
+        printf "$format" "$disk" $values "$path/$disk"
+    done
+    # shellcheck disable=SC2059
+    printf "$format" node "one a node" - - "$path/node"
+    # shellcheck disable=SC2059
+    printf "$format" beeond "$cluster_beeond" - - "$path/beeond/JOBID, for a job with --beeond"
+    return "$code"
+}
+
+cluster_up_or_down() {
+    if "$@"; then
+        echo up
+    else
+        echo down
+        return 1
+    fi
 }
