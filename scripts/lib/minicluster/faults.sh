@@ -53,8 +53,9 @@ cluster_fault_shared_hangs() {
 # What it knew of the last seconds is lost: it saves its state now and then.
 cluster_fault_controller() { cluster_kill slurmctld; }
 
-# In an orderly way, as an update does it.
+# In an orderly way, as an update does it; afterwards all is well.
 cluster_fault_controller_restart() {
+    rm -f -- "$cluster_folder/faults/controller-restart"
     scontrol shutdown slurmctld
     cluster_wait_for 20 "slurmctld does not end" cluster_has_ended slurmctld
     cluster_start_slurmctld

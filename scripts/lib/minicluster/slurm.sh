@@ -205,20 +205,18 @@ cluster_node_states() {
     sinfo --noheader --Node --partition=batch --format='%N %T'
 }
 
-# The name of every node that takes jobs.
-cluster_ready_nodes() {
-    cluster_node_states | awk '$2 ~ /^(idle|mixed|allocated|completing)$/ { print $1 }'
-}
+# Of a node that takes jobs.
+cluster_ready_states='idle|mixed|allocated|completing'
 
 cluster_all_nodes_ready() {
-    [ "$(cluster_ready_nodes | wc -l)" -eq "$cluster_nodes" ]
+    [ "$(cluster_node_states | grep -cE "^\S+ ($cluster_ready_states)$")" -eq "$cluster_nodes" ]
 }
 
 cluster_resume_nodes() {
     local node state
     while read -r node state; do
         case $state in
-            *down* | *drain* | *fail* | *unk*) scontrol update nodename="$node" state=resume || true ;;
+            *down* | *drain* | *fail*) scontrol update nodename="$node" state=resume || true ;;
         esac
     done < <(cluster_node_states)
 }

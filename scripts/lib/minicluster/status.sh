@@ -36,16 +36,18 @@ cluster_status_of_daemons() {
 cluster_status_of_nodes() {
     local node state slurmd link code=0
     local -A states=()
-    while read -r node state; do
-        states[$node]=$state
-    done < <(cluster_node_states 2>/dev/null)
+    if cluster_runs slurmctld; then # else sinfo would wait for it
+        while read -r node state; do
+            states[$node]=$state
+        done < <(cluster_node_states 2>/dev/null)
+    fi
     printf '\n%-12s %-12s %-7s %s\n' node Slurm slurmd link
     for node in $(cluster_node_names); do
         slurmd=$(cluster_up_or_down cluster_runs slurmd "$node") || code=1
         link=$(cluster_up_or_down cluster_link_is_up "$node") || code=1
+        [[ ${states[$node]:-} =~ ^($cluster_ready_states)$ ]] || code=1
         printf '%-12s %-12s %-7s %s\n' "$node" "${states[$node]:-unknown}" "$slurmd" "$link"
     done
-    cluster_all_nodes_ready 2>/dev/null || code=1
     return "$code"
 }
 
