@@ -357,6 +357,7 @@ def test_what_is_not_mounted_is_not_filled(healed):
     assert refused.returncode == 2
     assert "is not mounted" in refused.stderr
     assert list(healed.small.iterdir()) == []
+    assert list((healed.folder / "faults").iterdir()) == []
     healed.output("heal")
     assert os.path.ismount(healed.small)
 
@@ -392,6 +393,7 @@ def test_a_job_outlives_a_restart_of_the_controller_and_is_accounted(healed, tmp
     assert wait_for(lambda: (tmp_path / "runs").exists())
     before = (healed.folder / "run" / "slurmctld.pid").read_text()
     healed.output("fault", "controller-restart")
+    assert list((healed.folder / "faults").iterdir()) == []
     assert (healed.folder / "run" / "slurmctld.pid").read_text() != before
     assert finish(healed, job) == "COMPLETED"
     accounted = ("run", "sacct", "--noheader", "--parsable2", "-X", "--format=state", f"--jobs={job}")
@@ -460,6 +462,18 @@ def test_two_clusters_run_side_by_side_and_stopping_one_leaves_nothing_of_it_and
     refused = another("run", "true")
     assert refused.returncode == 2
     assert "it does not run" in refused.stderr
+
+
+def test_a_cluster_whose_folder_was_removed_is_stopped_all_the_same(another):
+    another.output("start", "--nodes", "1", "--beeond", "folder")
+    moved = another.folder.with_name("moved")
+    subprocess.run(["umount", "--lazy", "--recursive", another.folder / "fs"], check=True)
+    another.folder.rename(moved)
+    another.output("stop")
+    assert not another.folder.exists()
+    moved.rename(another.folder)
+    another.output("stop")
+    wait_until_nothing_is_left_of(another)
 
 
 @pytest.mark.parametrize("reached", ["disks/shared", "run/n1", "database/mysql", "run/slurmctld.pid"])
