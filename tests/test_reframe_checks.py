@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +82,18 @@ def assert_no_rate(entry: dict[str, Any]) -> None:
     assert all(value[0] is None for value in values(entry).values()), values(entry)
 
 
-def test_the_nightly_suite_is_listed_in_five_seconds_and_crosses_every_axis(site):
-    begin = time.monotonic()
-    done, _ = reframe(site, "-t", "nightly", "-l")
-    assert time.monotonic() - begin < 5
+def test_the_nightly_suite_is_listed_at_little_cost_and_crosses_every_axis(site):
+    """In processor time: twelve times what ReFrame needs to say its version was measured."""
+
+    def cost(*arguments: str) -> tuple[float, Any]:
+        begin = os.times()
+        done, _ = reframe(site, *arguments)
+        end = os.times()
+        return end.children_user - begin.children_user, done
+
+    floor, _ = cost("--version")
+    listing, done = cost("-t", "nightly", "-l")
+    assert listing < 30 * floor, (listing, floor)
     assert done.returncode == 0
     cases = [line for line in done.stdout.splitlines() if line.startswith("- ")]
     ranks = (1, 2) if len(os.sched_getaffinity(0)) > 1 else (1,)

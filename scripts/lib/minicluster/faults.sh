@@ -17,13 +17,14 @@ cluster_fault() {
         *" $name "*) cluster_check_node "$node" ;;
         *) [ -z "$node" ] || cluster_refuse "fault $name: it concerns no single node" ;;
     esac
-    : >"$cluster_folder/faults/$name${node:+-$node}"
     "cluster_fault_${name//-/_}" "$node" || cluster_fail "fault $name: it could not be produced"
+    [ "$name" = controller-restart ] || : >"$cluster_folder/faults/$name${node:+-$node}"
     cluster_say "fault $name${node:+ on $node}: done"
 }
 
-# The next job's prolog on that node fails (job.sh looks): Slurm drains the node and requeues the job, held.
-cluster_fault_prolog() { [ -e "$cluster_folder/faults/prolog-$1" ]; }
+# From now on each job's prolog on that node fails, since it finds the fault on record: Slurm drains the node and requeues the
+# job, held.
+cluster_fault_prolog() { :; }
 
 cluster_fault_slurmd() { cluster_kill slurmd "$1"; }
 
@@ -33,10 +34,10 @@ cluster_fault_node() { cluster_kill slurmd "$1" && cluster_set_link "$1" down; }
 
 cluster_filling() { printf '%s/fs/small/.minicluster-filling' "$cluster_folder"; }
 
-# A target that is not mounted would fill the machine's disk.
+# A target that is not mounted would fill the machine's disk; nor is more written than the small one has, 128 MiB.
 cluster_fault_small_full() {
     cluster_is_mounted small || cluster_refuse "fault small-full: $cluster_folder/fs/small is not mounted"
-    dd if=/dev/zero of="$(cluster_filling)" bs=4K oflag=append conv=notrunc,fsync 2>/dev/null || true
+    dd if=/dev/zero of="$(cluster_filling)" bs=4K count=32K oflag=append conv=notrunc,fsync 2>/dev/null || true
     [ "$(df --output=avail "$cluster_folder/fs/small" | tail -n 1)" -lt 64 ] # KiB; a few blocks serve none but the metadata
 }
 
@@ -55,7 +56,6 @@ cluster_fault_controller() { cluster_kill slurmctld; }
 
 # In an orderly way, as an update does it; afterwards all is well.
 cluster_fault_controller_restart() {
-    rm -f -- "$cluster_folder/faults/controller-restart"
     scontrol shutdown slurmctld
     cluster_wait_for 20 "slurmctld does not end" cluster_has_ended slurmctld
     cluster_start_slurmctld

@@ -7,10 +7,10 @@ cluster_commands=(slurmctld slurmd sbatch srun sacct slurmdbd munged mariadbd ip
     setsid cc)
 
 cluster_missing_packages() {
-    local package
-    for package in "$@"; do
-        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || printf '%s\n' "$package"
-    done
+    local there
+    # It fails when it does not know one of them.
+    there=$(dpkg-query -W -f '${Package}:${Status}\n' "$@" 2>/dev/null | sed -n 's/:install ok installed$//p') || true
+    printf '%s\n' "$@" | grep -vxF -f <(printf '%s\n' "$there") || true
 }
 
 cluster_find_packages() {
