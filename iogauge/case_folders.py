@@ -1,32 +1,83 @@
 """Folders that jobs made on file systems under test and could not remove themselves, because they were killed.
 
-Every job writes the folder's name to ``case_folder.txt`` in its stage folder before it makes it, and the same name into
-the folder's marker file. Only a folder with both is removed.
+Every job writes the folder's name to ``case_folder.txt`` in its stage folder before it makes it, and into the folder's marker
+file; when the folder is gone it adds a line to the former. What is not known to be gone, and has both, is removed::
+
+    python -m iogauge.case_folders FOLDER
+
+removes one, if it is there and ours.
 """
 
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
+from typing import NamedTuple
+
+from iogauge.commands import Unreadable, run_briefly
 
 NAME_FILE = "case_folder.txt"
 MARKER = ".iogauge-case"
 
+#: What is in :data:`NAME_FILE` below the name, once the folder is gone.
+REMOVED = "removed"
 
-def remove_left_over(run_folder: Path) -> list[str]:
-    """Remove the case folders named below ``run_folder`` that still exist; returns their names."""
-    removed = []
+#: A folder with very many files on a busy file system takes minutes; one that takes longer hangs.
+REMOVAL_SECONDS = 300
+
+
+class LeftOver(NamedTuple):
+    """Folders that were ``removed``, and sentences on those that could not be."""
+
+    removed: list[str]
+    problems: list[str]
+
+
+def remove_left_over(run_folder: Path, seconds: float = REMOVAL_SECONDS) -> LeftOver:
+    """Remove the case folders named below ``run_folder`` that still exist. A file system may take ``seconds`` for each."""
+    found = LeftOver([], [])
+    hanging: set[Path] = set()
     for name_file in sorted(run_folder.rglob(NAME_FILE)):
         lines = name_file.read_text(encoding="utf-8").splitlines()
-        if len(lines) != 1 or not Path(lines[0]).is_absolute():
+        if len(lines) != 1 or not Path(lines[0]).is_absolute() or Path(lines[0]).parent in hanging:
             continue
-        folder = Path(lines[0])
-        if not folder.name.startswith("iogauge-case.") or not folder.is_dir() or folder.is_symlink():
+        try:
+            code, out, err = run_briefly([sys.executable, "-I", "-m", "iogauge.case_folders", lines[0]], seconds)
+        except Unreadable as problem:
+            hanging.add(Path(lines[0]).parent)
+            found.problems.append(f"{lines[0]} could not be removed: {problem}")
             continue
-        entries = [entry.name for entry in folder.iterdir()]
-        marker = folder / MARKER
-        if entries and (not marker.is_file() or marker.read_text(encoding="utf-8").splitlines() != lines):
-            continue
-        shutil.rmtree(folder)
-        removed.append(str(folder))
-    return removed
+        if code != 0:
+            found.problems.append(f"{lines[0]} could not be removed: {' '.join(err.split()[-20:])}")
+        elif out:
+            found.removed.append(lines[0])
+            with name_file.open("a", encoding="utf-8") as file:
+                file.write(f"{REMOVED}\n")
+    return found
+
+
+def _remove(folder: Path) -> bool:
+    """Was it there, and ours? Raises :class:`OSError`."""
+    try:
+        entries = list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if not folder.name.startswith("iogauge-case.") or folder.is_symlink():
+        return False
+    marker = folder / MARKER
+    if entries and (not marker.is_file() or marker.read_text(encoding="utf-8").splitlines()[:1] != [str(folder)]):
+        return False
+    for entry in entries:
+        if entry != marker:  # last, or what is left of an interrupted removal would be nobody's
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    shutil.rmtree(folder)
+    return True
+
+
+if __name__ == "__main__":
+    try:
+        if _remove(Path(sys.argv[1])):
+            print(REMOVED)
+    except OSError as problem:
+        sys.exit(str(problem))

@@ -10,14 +10,18 @@ Positive = Annotated[int, Field(gt=0, strict=True)]
 NotNegative = Annotated[int, Field(ge=0, strict=True)]
 
 
+#: As ReFrame writes it: ``1h30m``.
+Duration = Annotated[str, Field(pattern=r"^\d+[dhms](\d+[hms]){0,3}$", strict=True)]
+
+
 class _KernelOptions(BaseModel):
-    """Of every kernel. None: as the check has it. ``time_limit`` is a job's, as ReFrame writes it: ``1h30m``."""
+    """Of every kernel. None: as the check has it. ``time_limit`` is a job's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     repeats: Positive | None = None
     warmup: NotNegative | None = None
-    time_limit: Annotated[str, Field(pattern=r"^\d+[dhms](\d+[hms]){0,3}$", strict=True)] | None = None
+    time_limit: Duration | None = None
 
 
 class BlocksOptions(_KernelOptions):

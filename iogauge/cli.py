@@ -141,13 +141,16 @@ def report_command(night: str) -> None:
 @main.command("clean")
 @click.argument("run_folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @_answers
-def clean_command(run_folder: Path) -> None:
+def clean_command(run_folder: Path) -> int:
     """Remove case folders that killed jobs below RUN_FOLDER left on file systems: those marked as such, no others.
+
+    Exit codes: 0 nothing is left, 1 something could not be removed.
 
     Example: iogauge clean .iogauge/runs
     """
-    removed = remove_left_over(run_folder)
-    click.echo("\n".join(f"removed {name}" for name in removed) or "nothing was left over")
+    removed, problems = remove_left_over(run_folder)
+    click.echo("\n".join([*(f"removed {name}" for name in removed), *problems]) or "nothing was left over")
+    return 1 if problems else 0
 
 
 @main.command("sweep")

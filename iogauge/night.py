@@ -41,7 +41,7 @@ class Case(_Record):
 
 class Night(_Record):
     """One run of a suite. ``complete`` is false when it was stopped; ``cause`` then says by what. ``notes`` are what could
-    not be looked at before the cases were submitted."""
+    not be looked at before the cases were submitted, and what could not be cleared away."""
 
     schema_: Literal["iogauge.night/1"] = Field(default="iogauge.night/1", alias="schema")
     site: str

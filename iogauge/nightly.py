@@ -26,19 +26,24 @@ from filelock import FileLock, Timeout
 
 from iogauge import machine, scheduler
 from iogauge.bands import load_portable_bands, load_site_bands
-from iogauge.case_folders import remove_left_over
+from iogauge.case_folders import LeftOver, remove_left_over
 from iogauge.errors import InputError
 from iogauge.night import Night, read_run_report
 from iogauge.sites import Site, read_site
 
-#: ReFrame has this long to stop its jobs after an interrupt (its own grace period for a job is 2 s).
+#: ReFrame has this long to stop its jobs after an interrupt (its own grace period for a job is 2 s), and so much more for
+#: each job of Slurm's, which it cancels and waits for one after the other.
 STOP_SECONDS = 30
+STOP_SECONDS_A_JOB = 5
 
 #: Every process of a night has the night's folder in this environment variable, by which stragglers are known.
 NIGHT_VARIABLE = "IOGAUGE_NIGHT"
 
 #: Nights that are looked through for "k of 14 nights".
 NIGHTS_LOOKED_AT = 60
+
+#: So many last nights may have left something on a file system that did not answer then, and does now.
+NIGHTS_LEFT_OVER = 14
 
 _FINISHED = re.compile(r"\b(?:OK|FAIL|SKIP|XFAIL|XPASS)\b.*\(\s*(\d+)/(\d+)\)")
 
@@ -173,6 +178,7 @@ def run_apart(site: str, suite: str, progress: Progress) -> Path:
     _check_schedulers(site)
     with _alone(), _Stop() as stop:
         if folder.exists():
+            scheduler.cancel_jobs_of(folder)
             _clear(folder)
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
@@ -183,20 +189,35 @@ def run_apart(site: str, suite: str, progress: Progress) -> Path:
     return folder
 
 
-def _clear(folder: Path) -> list[str]:
-    """End what still runs of a run, and remove what it left on file systems; returns the folders' names."""
-    scheduler.cancel_jobs_of(folder)
+def _clear(folder: Path) -> LeftOver:
+    """End what still runs of a run, and remove what it left on file systems."""
+    problems = []
+    try:
+        scheduler.cancel_jobs_of(folder)
+    except InputError as problem:
+        problems.append(str(problem))
     _end_stragglers(folder)
-    return remove_left_over(folder)
+    removed, not_removed = remove_left_over(folder)
+    return LeftOver(removed, problems + not_removed)
+
+
+def _clear_earlier(runs: Path) -> LeftOver:
+    """What earlier nights left. Raises :class:`InputError` when a job of one still runs: this night would measure it too."""
+    found = LeftOver([], [])
+    for folder in _folders(runs)[-NIGHTS_LEFT_OVER:]:
+        finished = (folder / "night.json").exists()
+        if not finished:
+            scheduler.cancel_jobs_of(folder)
+        left = remove_left_over(folder) if finished else _clear(folder)
+        found.removed.extend(left.removed)
+        found.problems.extend(left.problems)
+    return found
 
 
 def _run_locked(
     site: str, sites: dict[str, Site], suite: str, options: Sequence[str], runs: Path, progress: Progress
 ) -> tuple[Night, Path]:
-    removed = []
-    for unfinished in _folders(runs):
-        if not (unfinished / "night.json").exists():
-            removed += _clear(unfinished)
+    removed, problems = _clear_earlier(runs)
     earlier = earlier_nights(runs)
     started = datetime.now(timezone.utc)
     folder = runs / started.strftime("%Y%m%dT%H%M%SZ")
@@ -204,7 +225,7 @@ def _run_locked(
     meter = machine.LoadMeter()
     with _Stop() as stop:
         cause = _run_reframe(site, suite, options, folder, progress, stop) or _not_loaded(folder)
-        removed += _clear(folder)
+        own = _clear(folder)
     report_path = folder / "reframe.json"
     if not report_path.exists() and stop.signal is None:
         raise InputError(_why_no_report(folder, suite, options), file=folder / "reframe.log")
@@ -223,8 +244,8 @@ def _run_locked(
         machine=machine.look({n: p for n, p in paths.items() if p is not None}, meter.read()),
         software=report.software if report else None,
         cases=cases,
-        removed_folders=tuple(removed),
-        notes=_notes(folder),
+        removed_folders=(*removed, *own.removed),
+        notes=(*_notes(folder), *dict.fromkeys([*problems, *own.problems])),
         earlier_nights={row.key: earlier[row.key] for case in cases for row in case.judgement.rows},
     )
     night.save(folder / "night.json")
@@ -279,7 +300,7 @@ def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, pr
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        asked_at = None
+        deadline = None
         with log.open(encoding="utf-8", errors="replace") as lines:
             while True:
                 ended = process.poll() is not None
@@ -287,13 +308,20 @@ def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, pr
                     _tell(line, progress)
                 if ended:
                     break
-                if stop.signal is not None and asked_at is None:
-                    asked_at = time.monotonic()
+                if stop.signal is not None and deadline is None:
+                    deadline = time.monotonic() + _seconds_to_stop(folder)
                     process.send_signal(signal.SIGINT)
-                if asked_at is not None and time.monotonic() - asked_at > STOP_SECONDS:
+                if deadline is not None and time.monotonic() > deadline:
                     os.killpg(process.pid, signal.SIGKILL)
                 time.sleep(0.1)
     return "" if stop.signal is None else f"stopped by {signal.Signals(stop.signal).name}"
+
+
+def _seconds_to_stop(folder: Path) -> float:
+    jobs: list[str] = []
+    with suppress(InputError):
+        jobs = scheduler.jobs_left_of(folder)
+    return STOP_SECONDS + STOP_SECONDS_A_JOB * len(jobs)
 
 
 def _not_loaded(folder: Path) -> str:

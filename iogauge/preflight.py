@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from iogauge import quota
-from iogauge.quota import Quota, Unreadable, in_units, run_briefly
+from iogauge.commands import Unreadable, run_briefly
+from iogauge.quota import Quota, in_units
 from iogauge.sites import FileSystem
 
 #: Of these a compute node has its own: what is mounted here says nothing of them.

@@ -12,26 +12,18 @@ any other the quota is not known.
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-#: A quota server that does not answer must not hold a night.
-ANSWER_SECONDS = 30
+from iogauge.commands import Unreadable, run_briefly
 
 #: Exit codes; a Python that cannot start has others.
 FITS, TOO_LITTLE_LEFT, NEVER_FITS, NOT_KNOWN = 0, 10, 11, 12
 
 _UNITS = "KMGTPE"
-
-
-class Unreadable(Exception):
-    """A quota that cannot be known; ``str()`` says why."""
 
 
 @dataclass(frozen=True)
@@ -242,29 +234,6 @@ _READERS = (
 def _short(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return " / ".join(lines[-2:])[:200]
-
-
-def run_briefly(command: str) -> tuple[int, str, str]:
-    """Exit code, output and errors of a shell command. Raises :class:`Unreadable` when it does not end in time.
-
-    A process that hangs in a file system cannot be killed, so nobody waits for it.
-    """
-    process = subprocess.Popen(
-        ["bash", "-c", command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        env={**os.environ, "LC_ALL": "C"},
-        start_new_session=True,
-    )
-    try:
-        out, err = process.communicate(timeout=ANSWER_SECONDS)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        raise Unreadable(f"no answer in {ANSWER_SECONDS:g} s") from None
-    return process.returncode, out, err
 
 
 def ask(command: str) -> tuple[Quota, ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
+from iogauge.commands import Unreadable, run_briefly
 from iogauge.errors import InputError
 
 #: Jobs that were told to end have this long to be gone (Slurm's KillWait is 30 s by default).
@@ -48,6 +50,17 @@ def why_ended(state: str | None, said: str) -> str:
     return _STATES["CANCELLED"] if "CANCELLED" in (state or "") else ""
 
 
+def why_never_started(job: str, waited_seconds: float | None) -> str:
+    """Why a job of Slurm was cancelled before it began; ``waited_seconds``: it was for that long that it had waited."""
+    if waited_seconds is None:
+        return "it was cancelled before it began, as Slurm does when the prolog of a node fails; sinfo -R tells"
+    with suppress(OSError, Unreadable):
+        _, reason, _ = run_briefly(["sacct", "-X", "--noheader", "--parsable2", "--format=reason", f"--jobs={job}"])
+        if reason.strip() not in ("", "None"):
+            return f"it waited {waited_seconds:g} s and did not begin, by Slurm's word for the reason: {reason.strip()}"
+    return f"it waited {waited_seconds:g} s and did not begin"
+
+
 def check_slurm() -> None:
     """Raises :class:`InputError` when Slurm's commands are missing or its controller does not answer."""
     try:
@@ -72,9 +85,7 @@ def cancel_jobs_of(night: Path) -> list[str]:
     A night that submitted nothing to Slurm has none. Raises :class:`InputError` when Slurm does not answer, or a job does
     not end: what is still running would be measured with the next night.
     """
-    if not any("#SBATCH" in script.read_text(encoding="utf-8") for script in night.rglob("rfm_job.sh")):
-        return []
-    jobs = _jobs_of(night)
+    jobs = jobs_left_of(night)
     if jobs:
         subprocess.run(["scancel", *jobs], capture_output=True, check=False)
         end = time.monotonic() + GONE_SECONDS
@@ -83,6 +94,13 @@ def cancel_jobs_of(night: Path) -> list[str]:
                 raise InputError(f"jobs {', '.join(left)} of that night were cancelled and do not end", file=night)
             time.sleep(0.5)
     return jobs
+
+
+def jobs_left_of(night: Path) -> list[str]:
+    """The Slurm jobs of a night that are still there. Raises :class:`InputError` when Slurm does not answer."""
+    if any("#SBATCH" in script.read_text(encoding="utf-8") for script in night.rglob("rfm_job.sh")):
+        return _jobs_of(night)
+    return []
 
 
 def _jobs_of(night: Path) -> list[str]:

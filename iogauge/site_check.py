@@ -23,9 +23,10 @@ from pydantic import BaseModel, ConfigDict
 
 from iogauge import nightly, preflight, quota
 from iogauge.bands import load_portable_bands, load_site_bands
+from iogauge.commands import Unreadable
 from iogauge.night import Case, read_run_report
 from iogauge.preflight import NotSeenHere
-from iogauge.quota import Unreadable, in_units
+from iogauge.quota import in_units
 from iogauge.sites import FileSystem, Site
 
 Level = Literal["ok", "warning", "problem"]
@@ -245,7 +246,7 @@ def _job(case: Case) -> tuple[Level, str]:
     if judgement.verdict in ("invalid", "skipped"):
         return "problem", "; ".join(judgement.reasons)
     stage = Path(case.stage)
-    path = (stage / "case_folder.txt").read_text(encoding="utf-8").strip()
+    path = (stage / "case_folder.txt").read_text(encoding="utf-8").splitlines()[0]
     source, type_, mount_point = (stage / "file_system.txt").read_text(encoding="utf-8").split(maxsplit=2)
     parts = [judgement.placement, f"{Path(path).parent}: {type_} from {source} on {mount_point.strip()}"]
     parts += [f"layout {judgement.layout}"] if judgement.layout else []

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from iogauge.check_options import CheckOptions, Positive
+from iogauge.check_options import CheckOptions, Duration, Positive
 from iogauge.errors import InputError
 from iogauge.layout import Layout
 from iogauge.validation import Location, python_locator, validate
@@ -85,7 +85,7 @@ class FileSystem(BaseModel):
 
     ``exclusive``: no two cases on it at once. Entries that are one and the same in truth, with other layouts perhaps, name it
     as their ``target``; without, each is its own. ``nodes`` and ``ranks_per_node`` narrow the site's axes: a node's own disk
-    has ``nodes: [1]``.
+    has ``nodes: [1]``. ``nightly: False`` leaves it to the full suite.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -101,6 +101,7 @@ class FileSystem(BaseModel):
     target: Text | None = None
     nodes: tuple[Positive, ...] = ()
     ranks_per_node: tuple[Positive, ...] = ()
+    nightly: bool = True
 
     @field_validator("quota")
     @classmethod
@@ -136,6 +137,7 @@ class Site(BaseModel):
     without, one. ``launcher_options`` are the launcher's, in which ``{nodes}``, ``{ranks}``, ``{ranks_per_node}`` and
     ``{cpus_per_rank}`` are replaced. ``oversubscribe``: ranks may share cores. ``netcdf``: the kernels find a parallel
     netCDF-4 there that fits their MPI and HDF5, and it is to be tried. ``options``: volumes and the like, by kernel.
+    ``max_pending_time``: a job that has not started by then is cancelled, so that nodes that are down do not hold a night.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -149,6 +151,7 @@ class Site(BaseModel):
     launcher_options: tuple[LauncherOption, ...] = ()
     oversubscribe: bool = False
     netcdf: bool = False
+    max_pending_time: Duration = "12h"
     options: CheckOptions = CheckOptions()
 
     def axes_of(self, file_system: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -162,7 +165,7 @@ class Site(BaseModel):
         return self._on(file_system, self.points) or ((min(nodes), min(ranks)), (max(nodes), max(ranks)))
 
     def nightly_points_of(self, file_system: str) -> tuple[Point, ...]:
-        """Where the nightly suite runs."""
+        """Where the nightly suite runs, if it does there."""
         return self._on(file_system, self.nightly_points) or self.points_of(file_system)
 
     def tries(self, file_system: str, point: Point, *, scaling: bool) -> bool:

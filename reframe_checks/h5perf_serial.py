@@ -122,7 +122,7 @@ class H5perfSerialCheck(KernelCheck):
         last = self.rounds - 1
         for number in range(self.rounds):
             options = " ".join(self.kernel_options(self._records_file(number)))
-            ours = f"{launcher} {shlex.quote(self.executable)} {options} || {{ echo $? > exit_code.txt; exit 2; }}"
+            ours = f"{launcher} {shlex.quote(self.executable)} {options} || {{ iogauge_ended $?; exit 2; }}"
             theirs = self._theirs(number)
             if number == last:
                 self.prerun_cmds += [theirs]

@@ -29,6 +29,7 @@ gluster = not made_as.exists() or "MINICLUSTER_BEEOND=gluster" in made_as.read_t
 beeond = {"type": "beeond" if gluster else "other", "path": "$BEEOND", "request": ["--beeond"]}
 
 shared = {"type": "local", "path": str(cluster / "fs" / "shared")}
+small = {"type": "local", "path": str(cluster / "fs" / "small")}
 
 # Small, and few repeats: the night is to end in minutes on two cores.
 SIZES = {
@@ -56,15 +57,18 @@ site_configuration = {
                     "environs": ["default"],
                     "env_vars": environment,
                     "max_jobs": 100,
+                    "sched_options": {"use_nodes_option": True},
                     "extras": {
                         "file_systems": {
                             "shared": shared,
                             "beeond": beeond,
                             "node": {"type": "local", "path": str(cluster / "fs" / "node"), "nodes": [1]},
+                            "small": {**small, "nodes": [1], "nightly": False},
                         },
                         "nodes": [1, 2, 4],
                         "ranks_per_node": [1, 2],
                         "points": [[1, 2], [2, 1], [4, 2]],
+                        "nightly_points": [[1, 2], [2, 2], [4, 2]],
                         "options": SIZES,
                     },
                 },

@@ -93,6 +93,7 @@ site_configuration = {
                                 # Commands run in the case's own folder, before anything is written there.
                                 "prepare": ["chmod 700 ."],
                                 "exclusive": False,
+                                # "nightly": False,  # only in the suite full
                             },
                         },
                         # The axes. A point is a number of nodes with a number of ranks on each.
@@ -109,6 +110,8 @@ site_configuration = {
                         # Options of the launcher; {nodes}, {ranks}, {ranks_per_node} and {cpus_per_rank} are replaced.
                         "launcher_options": ["--cpu-bind=cores"],
                         # "oversubscribe": False,  # True: ranks may share cores, which is invalid otherwise
+                        # A job that has not begun by then is cancelled: nodes that are down do not hold the night.
+                        # "max_pending_time": "12h",
                         # "netcdf": False,  # True: there is a parallel netCDF-4 for the same MPI and HDF5
                         # Sizes: kernel to variable to value; `-S` on the command line wins. Left out, the checks' own, which
                         # are a laptop's. All kernels have repeats, warmup and time_limit (of the job).

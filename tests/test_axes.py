@@ -103,6 +103,18 @@ def test_the_nightly_suite_runs_where_the_site_says(tmp_path):
     assert {v["check"] for v in nights if v["nodes"] == "1"} == {"ParticlesCheck"}
     assert {v["locality"] for v in nights if v["nodes"] == "1"} == {"CC"}
     assert {v["locality"] for v in nights if v["nodes"] == "3" and "locality" in v} == {"CC", "CI", "IC", "II"}
+    assert {v["file_system"] for v in nights} == {"disk", "memory"}
+
+
+def test_a_file_system_can_be_left_to_the_full_suite(tmp_path):
+    site = site_with(tmp_path, "")
+    site.write_text(site.read_text().replace('"type": "memory",', '"type": "memory", "nightly": False,'))
+    nights = listed(reframe(site, tmp_path, "-l", "-t", "^nightly$", checks="particles.py"))
+    assert {v["file_system"] for v in nights} == {"disk"}
+    assert {v["file_system"] for v in listed(reframe(site, tmp_path, "-l", checks="particles.py"))} == {
+        "disk",
+        "memory",
+    }
 
 
 @pytest.mark.parametrize(

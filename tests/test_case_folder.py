@@ -47,7 +47,7 @@ def test_the_job_has_a_folder_of_its_own_and_it_is_gone_afterwards(tmp_path, tar
     assert Path(folder).parent == target
     assert sorted(inside) == [".iogauge-case", "data"]
     assert [p.name for p in target.iterdir()] == ["precious"]
-    assert (tmp_path / "stage" / "case_folder.txt").read_text() == f"{folder}\n"
+    assert (tmp_path / "stage" / "case_folder.txt").read_text() == f"{folder}\nremoved\n"
     assert (tmp_path / "stage" / "file_system.txt").read_text().split()
 
 
@@ -188,25 +188,98 @@ def left_over(tmp_path, target, marker=True, name="iogauge-case.abcdefgh"):
 def test_what_a_killed_job_left_is_removed_and_named(tmp_path, target):
     folder = left_over(tmp_path, target)
     (target / "precious").write_text("keep")
-    assert remove_left_over(tmp_path / "run") == [str(folder)]
+    assert remove_left_over(tmp_path / "run") == ([str(folder)], [])
     assert [p.name for p in target.iterdir()] == ["precious"]
-    assert remove_left_over(tmp_path / "run") == []
+    assert remove_left_over(tmp_path / "run") == ([], [])
 
 
 def test_a_folder_without_the_marker_is_not_ours(tmp_path, target):
     folder = left_over(tmp_path, target, marker=False)
-    assert remove_left_over(tmp_path / "run") == []
+    assert remove_left_over(tmp_path / "run") == ([], [])
     assert (folder / "data").exists()
 
 
 def test_a_folder_with_another_name_is_not_ours(tmp_path, target):
     folder = left_over(tmp_path, target, name="home")
-    assert remove_left_over(tmp_path / "run") == []
+    assert remove_left_over(tmp_path / "run") == ([], [])
     assert folder.exists()
 
 
 def test_a_marker_of_another_folder_does_not_count(tmp_path, target):
     folder = left_over(tmp_path, target)
     (folder / ".iogauge-case").write_text("/somewhere/else\n")
-    assert remove_left_over(tmp_path / "run") == []
+    assert remove_left_over(tmp_path / "run") == ([], [])
     assert folder.exists()
+
+
+def test_what_a_job_has_removed_is_not_looked_for_again(tmp_path, target):
+    """Somebody else may have a folder of that name by now."""
+    folder = left_over(tmp_path, target)
+    with (tmp_path / "run" / "stage" / "case" / "case_folder.txt").open("a") as file:
+        file.write("removed\n")
+    assert remove_left_over(tmp_path / "run") == ([], [])
+    assert folder.exists()
+
+
+@needs_root
+def test_a_file_system_that_hangs_is_not_waited_for_and_is_named(tmp_path, target):
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, target], check=True)
+    try:
+        folder = left_over(tmp_path, target)
+        subprocess.run(["fsfreeze", "--freeze", target], check=True)
+        found = remove_left_over(tmp_path / "run", seconds=1)
+        subprocess.run(["fsfreeze", "--unfreeze", target], check=True)
+        assert found == ([], [f"{folder} could not be removed: no answer in 1 s"])
+    finally:
+        subprocess.run(["umount", "--lazy", target], check=True)
+
+
+ORPHAN_JOB = "site:4711"
+
+
+@pytest.fixture
+def orphan(tmp_path, target):
+    """A folder that a job of Slurm left, and a stand-in for squeue which knows jobs 1 and 2."""
+    folder = target / "iogauge-case.orphaned"
+    folder.mkdir()
+    (folder / "data").write_text("x")
+    (folder / ".iogauge-case").write_text(f"{folder}\n{ORPHAN_JOB}\n")
+    squeue = tmp_path / "bin" / "squeue"
+    squeue.parent.mkdir()
+    squeue.write_text("#!/bin/sh\nprintf '1\\n2\\n'\n")
+    squeue.chmod(0o755)
+    return folder
+
+
+def beside(orphan: Path, tmp_path: Path, cluster: str = "site") -> subprocess.CompletedProcess[str]:
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    return run(
+        tmp_path, f'disk "{orphan.parent}" 1000', "true", SLURM_JOB_ID="2", SLURM_CLUSTER_NAME=cluster, PATH=path
+    )
+
+
+def test_what_a_job_left_that_slurm_no_longer_knows_is_removed_by_the_next_one_there(tmp_path, orphan):
+    done = beside(orphan, tmp_path)
+    assert f"job 4711 is gone, and left {orphan}: it is removed" in done.stderr
+    assert list(orphan.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "spared", ["its job is there", "another cluster's", "squeue fails", "no job's", "another's marker"]
+)
+def test_what_may_be_at_work_is_left_alone(tmp_path, orphan, spared):
+    marker, squeue = orphan / ".iogauge-case", tmp_path / "bin" / "squeue"
+    if spared == "its job is there":
+        squeue.write_text("#!/bin/sh\necho 4711\n")
+    elif spared == "squeue fails":
+        squeue.write_text("#!/bin/sh\nexit 1\n")
+    elif spared == "no job's":
+        marker.write_text(f"{orphan}\n\n")
+    elif spared == "another's marker":
+        marker.write_text(f"{orphan}.other\n{ORPHAN_JOB}\n")
+    assert beside(orphan, tmp_path, cluster="other" if spared == "another cluster's" else "site").returncode == 0
+    assert (orphan / "data").exists()

@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from iogauge.quota import Quota, Unreadable, ask, in_units, parse, refusal, summary
+from iogauge.commands import Unreadable
+from iogauge.quota import Quota, ask, in_units, parse, refusal, summary
 
 KIB, MIB, GIB, TIB = 1024, 1024**2, 1024**3, 1024**4
 
@@ -223,7 +224,7 @@ def test_a_command_that_fails_is_said_with_its_own_words(command, reason):
 
 
 def test_a_tool_that_hangs_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("iogauge.quota.ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("iogauge.commands.ANSWER_SECONDS", 0.2)
     with pytest.raises(Unreadable, match=r"no answer in 0\.2 s"):
         ask("sleep 60")
 

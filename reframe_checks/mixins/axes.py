@@ -133,11 +133,15 @@ class Axes(rfm.RegressionTestPlugin):
     @run_after("init")
     def choose_suites(self):
         self.tags = {"full"}
-        point = (self.nodes, self.ranks_per_node)
         if self.pattern_in(self._params) in self.nightly and any(
-            self.serial or point in sites()[name].nightly_points_of(self.file_system) for name in self.valid_systems
+            self._is_nightly(sites()[n]) for n in self.valid_systems
         ):
             self.tags |= {"nightly"}
+
+    def _is_nightly(self, site):
+        if not site.file_systems[self.file_system].nightly:
+            return False
+        return self.serial or (self.nodes, self.ranks_per_node) in site.nightly_points_of(self.file_system)
 
     @run_after("init")
     def spread_ranks(self):

@@ -13,7 +13,7 @@ from iogauge.adapters.kernel import read_records
 from iogauge.errors import Refusal
 from iogauge.judge import Expectation, Judgement, invalid, judge
 from iogauge.measurement import Measurement
-from iogauge.scheduler import why_ended
+from iogauge.scheduler import why_ended, why_never_started
 
 from .axes import Axes
 from .bands import Bands
@@ -82,7 +82,7 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, rfm.RunOnlyRegressionTest
 
     @run_before("run")
     def keep_records(self):
-        self.postrun_cmds = ["echo $? > exit_code.txt", *self.postrun_cmds]
+        self.postrun_cmds = ["iogauge_ended $?", *self.postrun_cmds]
         self.keep_files += [self.records_file, "exit_code.txt"]
 
     @sanity_function
@@ -129,6 +129,9 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, rfm.RunOnlyRegressionTest
         text = code.read_text(encoding="utf-8").strip() if code.exists() else ""
         if text == "0":
             return ""
+        if self.job.state and not (stage / str(self.stderr)).exists():
+            waited = self.job.max_pending_time if self.job.is_cancelling else None
+            return f"the job never ran: {why_never_started(self.job.jobid, waited)}"
         errors = (stage / str(self.stderr)).read_text(encoding="utf-8", errors="replace")
         said = re.findall(rf"^(?:iogauge: guard|{self.kernel}: error): (.*)$", errors, re.MULTILINE)
         cause = why_ended(self.job.state, errors)
@@ -136,7 +139,9 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, rfm.RunOnlyRegressionTest
             return f"the job was ended before its time: {cause}"
         ended = f"the kernel ended with exit code {text}" if text else "the job ended before the kernel did"
         last = [line for line in errors.splitlines() if line.strip(" -")][-3:]
-        return f"{ended}: {said[0] if said else ' / '.join(last) or 'nothing on stderr'}"
+        afterwards = stage / "free_afterwards.txt"
+        free = f"; {afterwards.read_text(encoding='utf-8').strip()}" if afterwards.exists() else ""
+        return f"{ended}: {said[0] if said else ' / '.join(last) or 'nothing on stderr'}{free}"
 
 
 class KernelCheck(RecordsCheck):

@@ -12,12 +12,17 @@ from iogauge.scheduler import SLURM, comment_of
 
 
 class OneAtATime(rfm.RegressionTestPlugin):
-    """Under Slurm two cases on one file system never run at once, while cases on different ones do.
+    """No job waits for ever, and under Slurm two cases on one file system never run at once, while cases on different ones do.
 
     Needs: ``file_system`` and ``site`` (mixins.axes). Jobs of one user with one name and ``--dependency=singleton`` run one
     after the other, whichever ReFrame submitted them; so the name is that of the file system. With another scheduler
     the partition's ``max_jobs`` keeps them apart.
     """
+
+    @run_before("run")
+    def limit_waiting(self):
+        if self.max_pending_time is None:
+            self.max_pending_time = self.site.max_pending_time
 
     @run_before("run")
     def keep_apart(self):

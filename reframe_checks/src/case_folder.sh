@@ -7,10 +7,11 @@
 # something else than the MOUNT_TYPEs, with less than BYTES free or left of the quota; and a --mountpoint that is none. Then
 # makes PATH/iogauge-case.XXXXXXXX, exports it as IOGAUGE_CASE_DIR, and removes it when the job ends, however it ends. The
 # folder's name is in case_folder.txt before the folder exists, and in the folder's marker file, so that what a killed job
-# leaves can be found and known for ours.
+# leaves can be found and known for ours (iogauge/case_folders.py).
 #
 #   iogauge_layout FILE_SYSTEM_TYPE [ARGUMENT...]      sets the folder's layout as the site asks, and records what it is then
 #   iogauge_data_file_layout FILE_SYSTEM_TYPE          records that of a data file that the kernel made
+#   iogauge_ended CODE                                 records how the kernel ended; if badly, also what is free by then
 
 # How long the guard waits for space: what the case before removed may be freed late (Lustre, BeeGFS).
 : "${IOGAUGE_GUARD_WAIT_SECONDS:=30}"
@@ -57,20 +58,43 @@ iogauge_case_folder() {
         done
         [ "$fits" = yes ] || iogauge_refuse "file system $name: $path is mounted as $mounted, not as $*"
     fi
+    iogauge_remove_orphans "$path"
     iogauge_space "$name" "$path" "$bytes"
     [ -z "$quota" ] || iogauge_quota "$name" "$bytes" "$python" "$quota"
 
     IOGAUGE_CASE_DIR=$(mktemp -u "$path/iogauge-case.XXXXXXXX")
     export IOGAUGE_CASE_DIR
-    printf '%s\n' "$IOGAUGE_CASE_DIR" >case_folder.txt || iogauge_refuse "the stage folder $PWD cannot be written"
-    trap iogauge_remove_case_folder EXIT
+    iogauge_name_file=$PWD/case_folder.txt
+    printf '%s\n' "$IOGAUGE_CASE_DIR" >"$iogauge_name_file" || iogauge_refuse "the stage folder $PWD cannot be written"
+    # A second signal must not end the removal.
+    trap 'trap "" HUP INT TERM; iogauge_remove_case_folder' EXIT
     trap 'exit 129' HUP
     trap 'exit 130' INT
     trap 'exit 143' TERM
     mkdir -- "$IOGAUGE_CASE_DIR" || iogauge_refuse "file system $name: $IOGAUGE_CASE_DIR cannot be made"
-    printf '%s\n' "$IOGAUGE_CASE_DIR" >"$IOGAUGE_CASE_DIR/.iogauge-case" ||
+    printf '%s\n' "$IOGAUGE_CASE_DIR" "$(iogauge_job)" >"$IOGAUGE_CASE_DIR/.iogauge-case" ||
         iogauge_refuse "file system $name: $IOGAUGE_CASE_DIR cannot be written"
     df --output=source,fstype,target -- "$path" | tail -n 1 >file_system.txt
+}
+
+# This job's name among all jobs of the site; empty where there is no Slurm.
+iogauge_job() {
+    printf '%s' "${SLURM_JOB_ID:+$SLURM_CLUSTER_NAME:$SLURM_JOB_ID}"
+}
+
+# What a job has left on a disk of this node that was killed with the node, and nobody else can see: folders with our marker,
+# of this user's jobs that Slurm no longer knows. Without Slurm's word none.
+iogauge_remove_orphans() {
+    local name job jobs='' IOGAUGE_CASE_DIR iogauge_name_file=/dev/null
+    for IOGAUGE_CASE_DIR in "$1"/iogauge-case.*; do
+        [ -O "$IOGAUGE_CASE_DIR" ] && [ ! -L "$IOGAUGE_CASE_DIR" ] || continue
+        { read -r name && read -r job; } 2>/dev/null <"$IOGAUGE_CASE_DIR/.iogauge-case" || continue
+        [ "$name" = "$IOGAUGE_CASE_DIR" ] && [ -n "$job" ] && [ "${job%:*}" = "${SLURM_CLUSTER_NAME:-}" ] || continue
+        [ -n "$jobs" ] || jobs=$(timeout 60 squeue --me --noheader --format=%A) || return 0
+        grep -qx -- "${job#*:}" <<<"$jobs" && continue
+        printf 'iogauge: job %s is gone, and left %s: it is removed\n' "${job#*:}" "$IOGAUGE_CASE_DIR" >&2
+        iogauge_remove_case_folder
+    done
 }
 
 # Until SECONDS reaches $1, sleep a little; then fail.
@@ -108,6 +132,18 @@ iogauge_quota() {
         esac
         iogauge_refuse "file system $name: the case writes $bytes bytes, $said"
     done
+}
+
+iogauge_ended() {
+    local said
+    printf '%s\n' "$1" >exit_code.txt
+    [ "$1" -ne 0 ] || return 0
+    said=$(LC_ALL=C timeout 20 df -h --output=avail,size -- "$IOGAUGE_CASE_DIR" 2>&1)
+    case $? in
+        0) said=$(printf '%s\n' "$said" | awk 'END { print $1 " of " $2 " are free there" }') ;;
+        124) said="df gives no answer there" ;;
+    esac
+    printf 'afterwards %s\n' "$said" >free_afterwards.txt
 }
 
 # Run it with a time limit: tools of file systems hang when their servers do. Its output is only shown when it fails.
@@ -176,16 +212,17 @@ iogauge_said_by() {
 
 # Ranks that are still being killed may write once more: try again for a second.
 iogauge_remove_case_folder() {
-    local try
+    local try said
     for try in 1 2 3 4 5; do
-        [ -n "$IOGAUGE_CASE_DIR" ] && [ -d "$IOGAUGE_CASE_DIR" ] || return 0
         if [ -e "$IOGAUGE_CASE_DIR/.iogauge-case" ]; then
             find "$IOGAUGE_CASE_DIR" -xdev -mindepth 1 ! -name .iogauge-case -delete 2>/dev/null &&
-                rm -f -- "$IOGAUGE_CASE_DIR/.iogauge-case" && rmdir -- "$IOGAUGE_CASE_DIR" && return 0
-        else
-            rmdir -- "$IOGAUGE_CASE_DIR" && return 0
+                rm -f -- "$IOGAUGE_CASE_DIR/.iogauge-case"
+        fi
+        if said=$(LC_ALL=C rmdir -- "$IOGAUGE_CASE_DIR" 2>&1) || [[ $said = *': No such file or directory' ]]; then
+            printf 'removed\n' >>"$iogauge_name_file"
+            return
         fi
         sleep "0.$try"
     done
-    printf 'iogauge: %s could not be removed\n' "$IOGAUGE_CASE_DIR" >&2
+    printf 'iogauge: %s could not be removed: %s\n' "$IOGAUGE_CASE_DIR" "$said" >&2
 }

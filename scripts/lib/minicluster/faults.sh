@@ -37,6 +37,11 @@ cluster_filling() { printf '%s/fs/small/.minicluster-filling' "$cluster_folder";
 # A target that is not mounted would fill the machine's disk; nor is more written than the small one has, 128 MiB.
 cluster_fault_small_full() {
     cluster_is_mounted small || cluster_refuse "fault small-full: $cluster_folder/fs/small is not mounted"
+    # A job at work there gives its space back when it fails for want of more.
+    cluster_wait_for 20 "it does not get full" cluster_fill_small
+}
+
+cluster_fill_small() {
     dd if=/dev/zero of="$(cluster_filling)" bs=4K count=32K oflag=append conv=notrunc,fsync 2>/dev/null || true
     [ "$(df --output=avail "$cluster_folder/fs/small" | tail -n 1)" -lt 64 ] # KiB; a few blocks serve none but the metadata
 }

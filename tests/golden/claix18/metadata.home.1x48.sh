@@ -20,4 +20,4 @@ module load CMake/3.26.3
 . ./case_folder.sh
 iogauge_case_folder --quota PYTHON 'quota -w -f $HOME' home "$HOME" 99356672 nfs nfs4
 srun --cpus-per-task=1 --cpu-bind=cores WORK/stage/claix18/c18m/default/KernelBuild_HASH/build/metadata --dir "$IOGAUGE_CASE_DIR" --interface posix --collective no --repeats 5 --warmup 1 --json records.jsonl --objects 500 --directory shared --depth 0 --branch 1 --leaves no --bytes 0 --file-per-process no --collective-metadata no --libver earliest
-echo $? > exit_code.txt
+iogauge_ended $?

@@ -20,5 +20,5 @@ module load CMake/3.26.3
 iogauge_case_folder beeond "$BEEOND" 515397328896 beegfs beegfs_nodev fuse.beegfs fuse.glusterfs
 iogauge_layout beeond
 srun --cpus-per-task=1 --cpu-bind=cores WORK/stage/claix18/c18m/default/KernelBuild_HASH/build/particles --dir "$IOGAUGE_CASE_DIR" --interface hdf5 --collective no --repeats 3 --warmup 0 --json records.jsonl --keep-empty yes --particles 4194304 --steps 5 --locality CC --dimensions 1 --selection full --alignment 4096 --baseline interface=mpiio --baseline interface=posix
-echo $? > exit_code.txt
+iogauge_ended $?
 iogauge_data_file_layout beeond

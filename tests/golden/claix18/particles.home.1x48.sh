@@ -20,4 +20,4 @@ module load CMake/3.26.3
 . ./case_folder.sh
 iogauge_case_folder --quota PYTHON 'quota -w -f $HOME' home "$HOME" 32213508096 nfs nfs4
 srun --cpus-per-task=1 --cpu-bind=cores WORK/stage/claix18/c18m/default/KernelBuild_HASH/build/particles --dir "$IOGAUGE_CASE_DIR" --interface hdf5 --collective no --repeats 3 --warmup 0 --json records.jsonl --particles 4194304 --steps 5 --locality CC --dimensions 1 --selection full --alignment 4096 --baseline interface=mpiio --baseline interface=posix
-echo $? > exit_code.txt
+iogauge_ended $?

@@ -16,5 +16,5 @@ module load cmake/3.26.6
 iogauge_case_folder --quota PYTHON 'lfs quota -u $USER /glade/derecho/scratch' scratch "/glade/derecho/scratch/$USER" 66588672 lustre
 iogauge_layout lustre
 mpiexec -n 32 -ppn 32 --cpu-bind depth -d 4 WORK/stage/derecho/main/default/KernelBuild_HASH/build/metadata --dir "$IOGAUGE_CASE_DIR" --interface posix --collective no --repeats 5 --warmup 1 --json records.jsonl --objects 500 --directory shared --depth 0 --branch 1 --leaves no --bytes 0 --file-per-process no --collective-metadata no --libver earliest
-echo $? > exit_code.txt
+iogauge_ended $?
 iogauge_data_file_layout lustre

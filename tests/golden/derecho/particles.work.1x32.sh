@@ -16,5 +16,5 @@ module load cmake/3.26.6
 iogauge_case_folder work "/glade/work/$USER" 4296179712 gpfs
 iogauge_layout gpfs
 mpiexec -n 32 -ppn 32 --cpu-bind depth -d 4 WORK/stage/derecho/main/default/KernelBuild_HASH/build/particles --dir "$IOGAUGE_CASE_DIR" --interface hdf5 --collective no --repeats 5 --warmup 1 --json records.jsonl --keep-empty yes --particles 1048576 --steps 4 --locality CC --dimensions 1 --selection full --alignment 4096 --baseline interface=mpiio --baseline interface=posix
-echo $? > exit_code.txt
+iogauge_ended $?
 iogauge_data_file_layout gpfs

@@ -19,5 +19,5 @@ module load devel/cmake
 iogauge_case_folder --mountpoint "/mnt/odfs/$SLURM_JOB_ID" beeond-1 "/mnt/odfs/$SLURM_JOB_ID/stripe_1" 39964672 beegfs beegfs_nodev fuse.beegfs fuse.glusterfs
 iogauge_layout beeond
 srun --cpus-per-task=8 --cpu-bind=cores WORK/stage/horeka/cpuonly/default/KernelBuild_HASH/build/metadata --dir "$IOGAUGE_CASE_DIR" --interface posix --collective no --repeats 5 --warmup 1 --json records.jsonl --objects 500 --directory shared --depth 0 --branch 1 --leaves no --bytes 0 --file-per-process no --collective-metadata no --libver earliest
-echo $? > exit_code.txt
+iogauge_ended $?
 iogauge_data_file_layout beeond

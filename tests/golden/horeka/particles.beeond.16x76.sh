@@ -19,5 +19,5 @@ module load devel/cmake
 iogauge_case_folder --mountpoint "/mnt/odfs/$SLURM_JOB_ID" beeond "/mnt/odfs/$SLURM_JOB_ID/stripe_default" 163209969664 beegfs beegfs_nodev fuse.beegfs fuse.glusterfs
 iogauge_layout beeond
 srun --cpus-per-task=2 --cpu-bind=cores WORK/stage/horeka/cpuonly/default/KernelBuild_HASH/build/particles --dir "$IOGAUGE_CASE_DIR" --interface hdf5 --collective no --repeats 5 --warmup 1 --json records.jsonl --keep-empty yes --particles 1048576 --steps 4 --locality CC --dimensions 1 --selection full --alignment 4096 --baseline interface=mpiio --baseline interface=posix
-echo $? > exit_code.txt
+iogauge_ended $?
 iogauge_data_file_layout beeond

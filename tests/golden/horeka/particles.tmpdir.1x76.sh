@@ -17,4 +17,4 @@ module load devel/cmake
 . ./case_folder.sh
 iogauge_case_folder tmpdir "$TMPDIR" 10201759744 ext2 ext3 ext4 xfs btrfs zfs f2fs overlay
 srun --cpus-per-task=2 --cpu-bind=cores WORK/stage/horeka/cpuonly/default/KernelBuild_HASH/build/particles --dir "$IOGAUGE_CASE_DIR" --interface hdf5 --collective no --repeats 5 --warmup 1 --json records.jsonl --particles 1048576 --steps 4 --locality CC --dimensions 1 --selection full --alignment 4096 --baseline interface=mpiio --baseline interface=posix
-echo $? > exit_code.txt
+iogauge_ended $?

@@ -20,5 +20,5 @@ module load CMake
 iogauge_case_folder scratch "$SCRATCH" 25628672 gpfs
 iogauge_layout gpfs
 srun --cpus-per-task=8 --cpu-bind=cores WORK/stage/juwels/batch/default/KernelBuild_HASH/build/metadata --dir "$IOGAUGE_CASE_DIR" --interface posix --collective no --repeats 5 --warmup 1 --json records.jsonl --objects 500 --directory shared --depth 0 --branch 1 --leaves no --bytes 0 --file-per-process no --collective-metadata no --libver earliest
-echo $? > exit_code.txt
+iogauge_ended $?
 iogauge_data_file_layout gpfs

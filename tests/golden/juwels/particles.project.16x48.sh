@@ -20,5 +20,5 @@ module load CMake
 iogauge_case_folder project "$PROJECT" 103080427520 gpfs
 iogauge_layout gpfs
 srun --cpus-per-task=2 --cpu-bind=cores WORK/stage/juwels/batch/default/KernelBuild_HASH/build/particles --dir "$IOGAUGE_CASE_DIR" --interface hdf5 --collective no --repeats 5 --warmup 1 --json records.jsonl --keep-empty yes --particles 1048576 --steps 4 --locality CC --dimensions 1 --selection full --alignment 4096 --baseline interface=mpiio --baseline interface=posix
-echo $? > exit_code.txt
+iogauge_ended $?
 iogauge_data_file_layout gpfs

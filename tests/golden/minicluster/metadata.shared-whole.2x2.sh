@@ -16,4 +16,4 @@ export OMPI_MCA_btl_vader_single_copy_mechanism=none
 . ./case_folder.sh
 iogauge_case_folder shared-whole "/MINICLUSTER/fs/shared" 1871872 ext2 ext3 ext4 xfs btrfs zfs f2fs overlay
 mpirun -np 4 WORK/stage/minicluster/whole/default/KernelBuild_HASH/build/metadata --dir "$IOGAUGE_CASE_DIR" --interface posix --collective no --repeats 3 --warmup 1 --json records.jsonl --objects 50 --directory shared --depth 0 --branch 1 --leaves no --bytes 0 --file-per-process no --collective-metadata no --libver earliest
-echo $? > exit_code.txt
+iogauge_ended $?

@@ -6,6 +6,7 @@
 #SBATCH --output=rfm_job.out
 #SBATCH --error=rfm_job.err
 #SBATCH --time=0:3:0
+#SBATCH --nodes=4
 #SBATCH --partition=batch
 #SBATCH --no-requeue
 #SBATCH --job-name=iogauge-minicluster-beeond
@@ -18,5 +19,5 @@ export OMPI_MCA_btl_vader_single_copy_mechanism=none
 iogauge_case_folder beeond "$BEEOND" 17907712 beegfs beegfs_nodev fuse.beegfs fuse.glusterfs
 iogauge_layout beeond
 srun --cpus-per-task=1 WORK/stage/minicluster/batch/default/KernelBuild_HASH/build/particles --dir "$IOGAUGE_CASE_DIR" --interface hdf5 --collective no --repeats 3 --warmup 1 --json records.jsonl --keep-empty yes --particles 32768 --steps 2 --locality CC --dimensions 1 --selection full --alignment 4096 --baseline interface=mpiio --baseline interface=posix
-echo $? > exit_code.txt
+iogauge_ended $?
 iogauge_data_file_layout beeond

@@ -6,6 +6,7 @@
 #SBATCH --output=rfm_job.out
 #SBATCH --error=rfm_job.err
 #SBATCH --time=0:3:0
+#SBATCH --nodes=1
 #SBATCH --partition=batch
 #SBATCH --no-requeue
 #SBATCH --job-name=iogauge-minicluster-node
@@ -16,4 +17,4 @@ export OMPI_MCA_btl_vader_single_copy_mechanism=none
 . ./case_folder.sh
 iogauge_case_folder node "/MINICLUSTER/fs/node" 5324800 ext2 ext3 ext4 xfs btrfs zfs f2fs overlay
 srun --cpus-per-task=1 WORK/stage/minicluster/batch/default/KernelBuild_HASH/build/particles --dir "$IOGAUGE_CASE_DIR" --interface hdf5 --collective no --repeats 3 --warmup 1 --json records.jsonl --particles 32768 --steps 2 --locality CC --dimensions 1 --selection full --alignment 4096 --baseline interface=mpiio --baseline interface=posix
-echo $? > exit_code.txt
+iogauge_ended $?

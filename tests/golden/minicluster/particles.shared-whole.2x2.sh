@@ -16,4 +16,4 @@ export OMPI_MCA_btl_vader_single_copy_mechanism=none
 . ./case_folder.sh
 iogauge_case_folder shared-whole "/MINICLUSTER/fs/shared" 9519104 ext2 ext3 ext4 xfs btrfs zfs f2fs overlay
 mpirun -np 4 WORK/stage/minicluster/whole/default/KernelBuild_HASH/build/particles --dir "$IOGAUGE_CASE_DIR" --interface hdf5 --collective no --repeats 3 --warmup 1 --json records.jsonl --particles 32768 --steps 2 --locality CC --dimensions 1 --selection full --alignment 4096 --baseline interface=mpiio --baseline interface=posix
-echo $? > exit_code.txt
+iogauge_ended $?

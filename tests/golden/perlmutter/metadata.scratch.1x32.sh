@@ -20,5 +20,5 @@ module load cmake
 iogauge_case_folder --quota PYTHON 'lfs quota -u $USER /pscratch' scratch "$PSCRATCH" 66588672 lustre
 iogauge_layout lustre
 srun --cpus-per-task=8 --cpu-bind=cores WORK/stage/perlmutter/cpu/default/KernelBuild_HASH/build/metadata --dir "$IOGAUGE_CASE_DIR" --interface posix --collective no --repeats 5 --warmup 1 --json records.jsonl --objects 500 --directory shared --depth 0 --branch 1 --leaves no --bytes 0 --file-per-process no --collective-metadata no --libver earliest
-echo $? > exit_code.txt
+iogauge_ended $?
 iogauge_data_file_layout lustre

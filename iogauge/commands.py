@@ -1,0 +1,40 @@
+"""Commands that look at file systems, and hang when those do. Only the standard library is needed: jobs use it too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+
+#: A file system or a quota server that does not answer must not hold a night.
+ANSWER_SECONDS = 30
+
+
+class Unreadable(Exception):
+    """Something that cannot be known; ``str()`` says why."""
+
+
+def run_briefly(command: str | Sequence[str], seconds: float | None = None) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command, or of a line of shell.
+
+    Raises :class:`Unreadable` when it does not end in ``seconds`` (default :data:`ANSWER_SECONDS`). A process that hangs in a
+    file system cannot be killed, so nobody waits for it.
+    """
+    limit = ANSWER_SECONDS if seconds is None else seconds
+    process = subprocess.Popen(
+        ["bash", "-c", command] if isinstance(command, str) else command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        env={**os.environ, "LC_ALL": "C"},
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise Unreadable(f"no answer in {limit:g} s") from None
+    return process.returncode, out, err
