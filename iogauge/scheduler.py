@@ -26,7 +26,7 @@ _SAID = (
     (r"DUE TO NODE FAILURE|NODE FAILURE", "one of its nodes failed"),
     (r"DUE TO PREEMPTION", "it was preempted"),
     (r"oom[-_ ]kill|Out Of Memory|TERM_MEMLIMIT|PBS: job killed: mem", "it was killed for want of memory"),
-    (r"\*\*\* (?:JOB|STEP) .* CANCELLED AT|TERM_OWNER|TERM_ADMIN", "it was cancelled"),
+    (r"\*\*\* JOB .* CANCELLED AT|TERM_OWNER|TERM_ADMIN", "it was cancelled"),
 )
 _STATES = {
     "TIMEOUT": "its time limit was reached",

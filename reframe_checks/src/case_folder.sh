@@ -210,10 +210,10 @@ iogauge_said_by() {
     fi
 }
 
-# Ranks that are still being killed may write once more: try again for a second.
+# Ranks that are still being killed may write once more: try again for some seconds.
 iogauge_remove_case_folder() {
-    local try said
-    for try in 1 2 3 4 5; do
+    local pause said
+    for pause in 0.1 0.2 0.3 0.4 1 2 3 0; do
         if [ -e "$IOGAUGE_CASE_DIR/.iogauge-case" ]; then
             find "$IOGAUGE_CASE_DIR" -xdev -mindepth 1 ! -name .iogauge-case -delete 2>/dev/null &&
                 rm -f -- "$IOGAUGE_CASE_DIR/.iogauge-case"
@@ -222,7 +222,7 @@ iogauge_remove_case_folder() {
             printf 'removed\n' >>"$iogauge_name_file"
             return
         fi
-        sleep "0.$try"
+        sleep "$pause"
     done
     printf 'iogauge: %s could not be removed: %s\n' "$IOGAUGE_CASE_DIR" "$said" >&2
 }
