@@ -23,8 +23,8 @@ MARKER = ".iogauge-case"
 #: What is in :data:`NAME_FILE` below the name, once the folder is gone.
 REMOVED = "removed"
 
-#: A folder with very many files on a busy file system takes minutes; one that takes longer hangs.
-REMOVAL_SECONDS = 300
+#: A file system that does not remove a folder in this time hangs, or goes on with the next night.
+REMOVAL_SECONDS = 60
 
 
 class LeftOver(NamedTuple):

@@ -6,6 +6,7 @@ import re
 import subprocess
 import time
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 from iogauge.commands import Unreadable, run_briefly
@@ -50,15 +51,30 @@ def why_ended(state: str | None, said: str) -> str:
     return _STATES["CANCELLED"] if "CANCELLED" in (state or "") else ""
 
 
-def why_never_started(job: str, waited_seconds: float | None) -> str:
-    """Why a job of Slurm was cancelled before it began; ``waited_seconds``: it was for that long that it had waited."""
-    if waited_seconds is None:
-        return "it was cancelled before it began, as Slurm does when the prolog of a node fails; sinfo -R tells"
+def why_cancelled(job: str, submitted: float, waited_seconds: float | None) -> str:
+    """Why a job of Slurm was cancelled, as far as Slurm tells; empty when it does not.
+
+    ``submitted``: when, in seconds since the epoch. ``waited_seconds``: it was cancelled after it had waited for that long.
+    """
     with suppress(OSError, Unreadable):
+        if waited_seconds is None:
+            nodes = _prolog_failed_on(datetime.fromtimestamp(int(submitted)))
+            return f"the prolog failed on {nodes}" if nodes else ""
         _, reason, _ = run_briefly(["sacct", "-X", "--noheader", "--parsable2", "--format=reason", f"--jobs={job}"])
-        if reason.strip() not in ("", "None"):
-            return f"it waited {waited_seconds:g} s and did not begin, by Slurm's word for the reason: {reason.strip()}"
-    return f"it waited {waited_seconds:g} s and did not begin"
+        word = f", by Slurm's word for the reason: {reason.strip()}" if reason.strip() not in ("", "None") else ""
+        return f"it had waited {waited_seconds:g} s{word}"
+    return ""
+
+
+def _prolog_failed_on(since: datetime) -> str:
+    """Slurm drains a node whose prolog fails, and cancels the job if it must not be queued again."""
+    _, out, _ = run_briefly(["sinfo", "--noheader", "--list-reasons", "--format=%H %N %E"])
+    rows = [line.split(maxsplit=2) for line in out.splitlines()]
+    return ", ".join(
+        nodes
+        for at, nodes, reason in (row for row in rows if len(row) == 3)
+        if "prolog" in reason.lower() and at >= since.isoformat()
+    )
 
 
 def check_slurm() -> None:

@@ -544,6 +544,7 @@ def test_a_crash_of_the_measuring_process_leaves_no_file_and_is_no_measurement(t
     assert list(target.iterdir()) == []
 
 
+@pytest.mark.alone
 def test_the_help_has_an_example():
     done = subprocess.run([sys.executable, KERNEL, "--help"], capture_output=True, text=True, check=True)
     assert "example: " in done.stdout

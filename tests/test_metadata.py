@@ -229,6 +229,7 @@ def test_a_full_file_system_is_named_and_left_clean(kernels, small_file_system, 
     assert [path.name for path in small_file_system.iterdir()] == ["filler"]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "options",
     [

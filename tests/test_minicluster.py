@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from conftest import CHECKOUT, MPI_ENVIRONMENT, Minicluster
 
+pytestmark = pytest.mark.alone
+
 HELLO = """
 #define _GNU_SOURCE
 #include <mpi.h>

@@ -26,10 +26,13 @@ IOGAUGE = Path(sys.executable).parent / "iogauge"
 SMALL = ("--set", "ParticlesCheck.particles=4096", "--set", "ParticlesCheck.repeats=2", "--set", "warmup=0")
 ONE_RANK_CC = r"ParticlesCheck.*ranks_per_node=1%.*locality=CC%dimensions=1%selection=full"
 
-pytestmark = pytest.mark.skipif(
-    not (IOGAUGE.exists() and shutil.which("mpicc") and shutil.which("mpirun")),
-    reason="needs the command iogauge beside this Python, and mpicc and mpirun",
-)
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(
+        not (IOGAUGE.exists() and shutil.which("mpicc") and shutil.which("mpirun")),
+        reason="needs the command iogauge beside this Python, and mpicc and mpirun",
+    ),
+]
 
 
 @pytest.fixture

@@ -23,6 +23,8 @@ from iogauge.report import render
 from iogauge.series import fingerprint
 from iogauge.sites import FileSystem
 
+pytestmark = pytest.mark.alone
+
 GIB = 1 << 30
 
 #: The CLAIX study: 5 steps of 4,194,304 particles a rank, 48 ranks a node, on a quota of 250 GB.

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from conftest import CHECKOUT
 
+pytestmark = pytest.mark.alone
+
 REFRAME = Path(sys.executable).parent / "reframe"
 SMALL = ("-S", "ParticlesCheck.particles=65536", "-S", "SegmentsCheck.block_bytes=2097152", "-S", "repeats=2")
 CC_MEMORY = (
@@ -40,8 +42,10 @@ def use_built_kernels(site: Path, kernels: Path) -> None:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Path:
-    return copy_of_site(tmp_path)
+def site(tmp_path: Path, kernels: Path) -> Path:
+    copy = copy_of_site(tmp_path)
+    use_built_kernels(copy, kernels)
+    return copy
 
 
 def reframe(site: Path, *arguments: str, name: str = "", **environment: str) -> tuple[Any, list[dict[str, Any]]]:
@@ -134,7 +138,8 @@ def without_portable_bands(site: Path) -> None:
     )
 
 
-def test_one_case_runs_with_sizes_of_its_own_and_the_report_keeps_everything(site):
+def test_one_case_is_built_and_runs_with_sizes_of_its_own_and_the_report_keeps_everything(tmp_path):
+    site = copy_of_site(tmp_path)
     without_portable_bands(site)
     done, entries = reframe(site, "-r", *SMALL, name=CC_MEMORY.format(ranks=1, fs="memory"))
     assert done.returncode == 0, done.stdout

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from test_reframe_checks import one, reframe, site, values
 
+pytestmark = pytest.mark.alone
+
 __all__ = ["site"]  # a fixture
 
 SMALL = ("-S", "SegmentsCheck.block_bytes=1048576", "-S", "SegmentsCheck.repeats=1", "-S", "SegmentsCheck.warmup=0")

@@ -17,6 +17,8 @@ from test_reframe_checks import copy_of_site, needs_two_cores, use_built_kernels
 from iogauge import nightly, site_check
 from iogauge.site_check import Finding
 
+pytestmark = pytest.mark.alone
+
 CONFIGURATION = """\
 site_configuration = {{
     "systems": [

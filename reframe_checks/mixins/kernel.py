@@ -13,7 +13,7 @@ from iogauge.adapters.kernel import read_records
 from iogauge.errors import Refusal
 from iogauge.judge import Expectation, Judgement, invalid, judge
 from iogauge.measurement import Measurement
-from iogauge.scheduler import why_ended, why_never_started
+from iogauge.scheduler import SLURM, why_cancelled, why_ended
 
 from .axes import Axes
 from .bands import Bands
@@ -129,19 +129,24 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, rfm.RunOnlyRegressionTest
         text = code.read_text(encoding="utf-8").strip() if code.exists() else ""
         if text == "0":
             return ""
-        if self.job.state and not (stage / str(self.stderr)).exists():
-            waited = self.job.max_pending_time if self.job.is_cancelling else None
-            return f"the job never ran: {why_never_started(self.job.jobid, waited)}"
-        errors = (stage / str(self.stderr)).read_text(encoding="utf-8", errors="replace")
+        said_in = stage / str(self.stderr)
+        errors = said_in.read_text(encoding="utf-8", errors="replace") if said_in.exists() else ""
         said = re.findall(rf"^(?:iogauge: guard|{self.kernel}: error): (.*)$", errors, re.MULTILINE)
         cause = why_ended(self.job.state, errors)
         if cause:
-            return f"the job was ended before its time: {cause}"
+            return f"the job was ended before its time: {cause}{self._why_cancelled()}"
         ended = f"the kernel ended with exit code {text}" if text else "the job ended before the kernel did"
         last = [line for line in errors.splitlines() if line.strip(" -")][-3:]
         afterwards = stage / "free_afterwards.txt"
         free = f"; {afterwards.read_text(encoding='utf-8').strip()}" if afterwards.exists() else ""
         return f"{ended}: {said[0] if said else ' / '.join(last) or 'nothing on stderr'}{free}"
+
+    def _why_cancelled(self) -> str:
+        if "CANCELLED" not in (self.job.state or "") or self.current_partition.scheduler.registered_name not in SLURM:
+            return ""
+        waited = self.job.max_pending_time if self.job.is_cancelling else None
+        reason = why_cancelled(self.job.jobid, self.job.submit_time, waited)
+        return f"; {reason}" if reason else ""
 
 
 class KernelCheck(RecordsCheck):
