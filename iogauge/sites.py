@@ -137,6 +137,7 @@ class Site(BaseModel):
     without, one. ``launcher_options`` are the launcher's, in which ``{nodes}``, ``{ranks}``, ``{ranks_per_node}`` and
     ``{cpus_per_rank}`` are replaced. ``oversubscribe``: ranks may share cores. ``netcdf``: the kernels find a parallel
     netCDF-4 there that fits their MPI and HDF5, and it is to be tried. ``options``: volumes and the like, by kernel.
+    ``portable_bands: False``: ratios to MPI-IO and POSIX are shown and not judged, as on nodes that share their cores.
     ``max_pending_time``: a job that has not started by then is cancelled, so that nodes that are down do not hold a night.
     """
 
@@ -151,6 +152,7 @@ class Site(BaseModel):
     launcher_options: tuple[LauncherOption, ...] = ()
     oversubscribe: bool = False
     netcdf: bool = False
+    portable_bands: bool = True
     max_pending_time: Duration = "12h"
     options: CheckOptions = CheckOptions()
 

@@ -32,13 +32,14 @@ shared = {"type": "local", "path": str(cluster / "fs" / "shared")}
 small = {"type": "local", "path": str(cluster / "fs" / "small")}
 
 # Small, and few repeats: the night is to end in minutes on two cores.
+FEW = {"repeats": 2, "warmup": 0}
 SIZES = {
-    "blocks": {"size": "32x32x32", "repeats": 3},
-    "formats": {"repeats": 3},
-    "metadata": {"objects": 50, "repeats": 3},
-    "particles": {"particles": 1 << 15, "repeats": 3},
-    "segments": {"block_bytes": 1 << 21, "transfer_bytes": 1 << 18, "repeats": 3},
-    "tiles": {"repeats": 3},
+    "blocks": {"size": "16x16x16", **FEW},
+    "formats": {"arrays": 4, **FEW},
+    "metadata": {"objects": 10, **FEW},
+    "particles": {"particles": 1 << 13, **FEW},
+    "segments": {"block_bytes": 1 << 20, "transfer_bytes": 1 << 18, "rounds": 1, **FEW},
+    "tiles": {"arrays": 2, "rows": 64, "columns": 64, **FEW},
 }
 
 site_configuration = {
@@ -67,9 +68,10 @@ site_configuration = {
                         },
                         "nodes": [1, 2, 4],
                         "ranks_per_node": [1, 2],
-                        "points": [[1, 2], [2, 1], [4, 2]],
+                        "points": [[1, 2], [2, 1]],
                         "nightly_points": [[1, 2], [2, 2], [4, 2]],
                         "options": SIZES,
+                        "portable_bands": False,  # so small files, on nodes that share two cores
                     },
                 },
                 {
@@ -82,9 +84,12 @@ site_configuration = {
                     "max_jobs": 100,
                     "extras": {
                         "file_systems": {"shared-whole": {**shared, "target": "shared"}},
-                        "nodes": [2],
+                        "nodes": [1, 2],
                         "ranks_per_node": [2],
+                        "points": [[1, 2]],
+                        "nightly_points": [[2, 2]],
                         "options": SIZES,
+                        "portable_bands": False,  # so small files, on nodes that share two cores
                     },
                 },
             ],

@@ -110,6 +110,7 @@ site_configuration = {
                         # Options of the launcher; {nodes}, {ranks}, {ranks_per_node} and {cpus_per_rank} are replaced.
                         "launcher_options": ["--cpu-bind=cores"],
                         # "oversubscribe": False,  # True: ranks may share cores, which is invalid otherwise
+                        # "portable_bands": True,  # False: ratios are shown and not judged
                         # A job that has not begun by then is cancelled: nodes that are down do not hold the night.
                         # "max_pending_time": "12h",
                         # "netcdf": False,  # True: there is a parallel netCDF-4 for the same MPI and HDF5

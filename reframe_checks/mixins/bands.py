@@ -35,7 +35,8 @@ class Bands(rfm.RegressionTestPlugin):
         return load_site_bands(REFERENCE_VALUES, self.current_system.name)
 
     def portable_bands(self):
-        return load_portable_bands(REFERENCE_VALUES)
+        bands = load_portable_bands(REFERENCE_VALUES)
+        return bands if self.site.portable_bands else bands.model_copy(update={"bands": []})
 
     def series_key(self, operation: str) -> str:
         return series.key_of(
