@@ -58,6 +58,8 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, rfm.RunOnlyRegressionTest
     kernel = ""
     interface = "hdf5"
     collective = False
+    #: The word before ``: error:``, where it is not ``kernel``.
+    voice = ""
 
     valid_prog_environs = ["*"]
     sourcesdir = str(CHECKOUT / "reframe_checks" / "src")
@@ -130,7 +132,7 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, rfm.RunOnlyRegressionTest
         if text == "0":
             return ""
         errors = (stage / str(self.stderr)).read_text(encoding="utf-8", errors="replace")
-        said = re.findall(rf"^(?:iogauge: guard|{self.kernel}: error): (.*)$", errors, re.MULTILINE)
+        said = re.findall(rf"^(?:iogauge: guard|{self.voice or self.kernel}: error): (.*)$", errors, re.MULTILINE)
         cause = why_ended(self.job.state, errors)
         if cause:
             return f"the job was ended before its time: {cause}"

@@ -1,0 +1,116 @@
+"""benchio: one array in blocks with halos, written once through each of its methods."""
+
+import hashlib
+from functools import cached_property
+
+from reframe.core.builtins import parameter, variable
+
+from iogauge.adapters import benchio
+
+from .mixins.axes import site_test
+from .mixins.upstream import Launching, UpstreamCheck
+
+#: Methods, the first one the case itself and the others its baselines, and what the size is of.
+CASES = {
+    "shared": (["hdf5", "mpiio"], "local"),
+    "shared-strong": (["hdf5", "mpiio"], "global"),
+    "netcdf": (["netcdf"], "local"),
+    "serial": (["serial"], "local"),
+    "file-per-process": (["proc"], "local"),
+    "file-per-node": (["node"], "local"),
+    "own": ([], "local"),
+}
+
+NIGHTLY = {"shared"}
+
+
+@site_test
+class BenchioCheck(UpstreamCheck):
+    """Each method in a launch of its own: the first one of a launch would pay for starting MPI-IO and HDF5."""
+
+    kernel = "benchio"
+    package = "davidhenty/benchio"
+    nightly = NIGHTLY
+    operations = ("write",)
+    case = parameter(list(CASES), type=str, loggable=True)
+
+    size = variable(str, value="256x256x128")  # elements: a rank's, or all ranks' where the case scales strongly
+    repeats = 5
+
+    @property
+    def is_own(self):
+        return self.case == "own"
+
+    @cached_property
+    def arguments(self):
+        methods, scope = CASES[self.case]
+        text = self.own or " ".join([*self.size.split("x"), scope, *methods, "unstriped"])
+        return benchio.check_arguments(text, self.num_tasks)
+
+    @property
+    def main(self):
+        return "" if self.is_own else CASES[self.case][0][0]
+
+    @property
+    def interface(self):
+        return benchio.METHODS[self.arguments.methods[0]][0]
+
+    @property
+    def collective(self):
+        return benchio.METHODS[self.arguments.methods[0]][1] == "all"
+
+    @property
+    def own_name(self):
+        return hashlib.sha256(self.own.encode()).hexdigest()[:8] if self.is_own else ""
+
+    def pattern(self):
+        arguments = self.arguments
+        return benchio.pattern_of(arguments, arguments.methods[0], arguments.stripings[0], self.own_name)
+
+    def sets(self):
+        """The arguments of the launches of one round."""
+        if self.is_own:
+            return [self.arguments]
+        arguments = self.arguments
+        return [
+            benchio.Arguments(arguments.size, arguments.scope, (method,), arguments.stripings)
+            for method in arguments.methods
+        ]
+
+    def launches(self):
+        program = self.path_of("benchio")
+        folders = " ".join(benchio.STRIPINGS)
+        found = []
+        for arguments in self.sets():
+            files = benchio.files_of(arguments, self.num_tasks, self.nodes)
+            twice = [f": > {name} && ln {name} {name}{benchio.KEPT}" for name in files]
+            name = f"proof of {' '.join(arguments.methods)}"
+            before = [f"mkdir -p {folders}", *twice]
+            found.append(Launching(name, [program, *arguments.words()], before=before))
+        return found + [
+            Launching(
+                f"launch {number + 1} of {' '.join(arguments.methods)}",
+                [program, *arguments.words()],
+                before=[f"rm -f {' '.join(f'{folder}/*' for folder in benchio.STRIPINGS)}"],
+            )
+            for number in range(self.repeats)
+            for arguments in self.sets()
+        ]
+
+    def measured(self, job, launches):
+        sets = self.sets()
+        found = []
+        for number, arguments in enumerate(sets):
+            found += benchio.measurements(
+                job,
+                launches[len(sets) + number :: len(sets)],
+                arguments,
+                proof=launches[number],
+                main=self.main,
+                own=self.own_name,
+            )
+        return found
+
+    def bytes_written(self):
+        one = self.arguments.logical_bytes(self.num_tasks)
+        return (len(self.arguments.methods) * len(self.arguments.stripings) + 1) * (one + (1 << 20))
