@@ -85,6 +85,15 @@ class BenchioOptions(_UpstreamOptions):
     size: Annotated[str, Field(pattern=r"^[1-9]\d*(x[1-9]\d*){2}$", strict=True)] | None = None
 
 
+class H5benchOptions(_UpstreamOptions):
+    """A rank's ``particles`` in each of the ``steps``, with ``compute`` between; ``plugin_path`` of its async connector."""
+
+    particles: Positive | None = None
+    steps: Positive | None = None
+    compute: Annotated[str, Field(pattern=r"^\d+ (s|ms|us)$", strict=True)] | None = None
+    plugin_path: Annotated[str, Field(min_length=1, strict=True)] | None = None
+
+
 class Hdf5IotestOptions(_UpstreamOptions):
     """``arrays`` a step with a tile of ``rows`` by ``columns`` a rank, in ``steps``."""
 
@@ -109,6 +118,7 @@ class CheckOptions(BaseModel):
     blocks: BlocksOptions = BlocksOptions()
     formats: FormatsOptions = FormatsOptions()
     benchio: BenchioOptions = BenchioOptions()
+    h5bench: H5benchOptions = H5benchOptions()
     hdf5_iotest: Hdf5IotestOptions = Hdf5IotestOptions()
     ior: IorOptions = IorOptions()
     metadata: MetadataOptions = MetadataOptions()

@@ -52,12 +52,16 @@ class BenchioCheck(UpstreamCheck):
         return "" if self.is_own else CASES[self.case][0][0]
 
     @property
+    def method(self):
+        return self.main or self.arguments.methods[0]
+
+    @property
     def interface(self):
-        return benchio.METHODS[self.arguments.methods[0]][0]
+        return benchio.METHODS[self.method][0]
 
     @property
     def collective(self):
-        return benchio.METHODS[self.arguments.methods[0]][1] == "all"
+        return benchio.METHODS[self.method][1] == "all"
 
     @property
     def own_name(self):
@@ -65,7 +69,7 @@ class BenchioCheck(UpstreamCheck):
 
     def pattern(self):
         arguments = self.arguments
-        return benchio.pattern_of(arguments, arguments.methods[0], arguments.stripings[0], self.own_name)
+        return benchio.pattern_of(arguments, self.method, arguments.stripings[0], self.own_name)
 
     def sets(self):
         """The arguments of the launches of one round."""

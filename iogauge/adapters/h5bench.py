@@ -10,6 +10,7 @@ The emulated computing is taken out of it. Nothing is verified.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -490,7 +491,8 @@ def _check_result(job: Job, launch: Launch, c: Configuration) -> tuple[Result, i
 
 def _total(result: Result) -> Printed:
     """Observed, without the emulated computing."""
-    return Printed(result.observed.value - result.compute.value, result.observed.slack + result.compute.slack)
+    computed = result.compute.slack if result.compute.value else 0.0  # none was asked for, and none there was
+    return Printed(result.observed.value - result.compute.value, result.observed.slack + computed)
 
 
 def _particles_of_ranks(text: str, ranks: int, what: str) -> list[int]:
@@ -581,3 +583,71 @@ def _file_bytes(launch: Launch, c: Configuration, moved: int) -> int:
     if size < least:
         raise Refusal(f"{launch.name}: {size} bytes are in {c.file}, {moved} were moved")
     return size
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What h5bench's own runner takes: the benchmarks in their order, and the connector's environment for ASYNC."""
+
+    benchmarks: tuple[Configuration, ...]
+    environment: Mapping[str, str]
+
+
+def read_json(text: str, ranks: int, file: Path | str = "JSON") -> Suite:
+    """A site's own JSON. Its launcher's command is left aside: ranks and launcher are the job's.
+
+    Raises :class:`InputError` with the benchmark, the key and what is allowed: h5bench itself would go on with the next one.
+    """
+    try:
+        document = json.loads(text)
+        benchmarks = document["benchmarks"]
+        vol = document.get("vol", {})
+        entries = [(str(e["benchmark"]), str(e.get("file", "")), dict(e["configuration"])) for e in benchmarks]
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}", file=file, line=getattr(error, "lineno", None)) from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"a benchmark with benchmark, file and configuration is expected ({error!r})", file=file
+        ) from error
+    found: list[Configuration] = []
+    for number_, (kind, name, values) in enumerate(entries, start=1):
+        where = f"{file}: benchmark {number_} ({kind})"
+        if kind in UNREAD_KINDS or kind in OTHER_KINDS:
+            raise InputError(f"what {kind} prints is not read; allowed: {', '.join(KINDS)}", file=where)
+        c = check_configuration(kind, name, values, ranks, where)
+        _check_needs(c, found, where)
+        found.append(c)
+    if not found:
+        raise InputError("no benchmark", file=file, key="benchmarks")
+    return Suite(tuple(found), _environment(vol, file, needed=any(c.asynchronous for c in found)))
+
+
+def _check_needs(c: Configuration, before: Sequence[Configuration], where: str) -> None:
+    """A file that is read, overwritten or appended to was written before, and as it has to be."""
+    if c.operation == "write":
+        return
+    written = [other for other in before if other.file == c.file and other.operation == "write"]
+    if not written:
+        raise InputError(f"{c.file} is written by no benchmark before", file=where, key="file")
+    last = written[-1]
+    if c.kind == "append" and last.kind != "write-unlimited":
+        raise InputError("append needs a file of write-unlimited", file=where, key="file")
+    if "INTERLEAVED" in (last.values.get("MEM_PATTERN"), last.values.get("FILE_PATTERN")):
+        raise InputError(f"{c.file} was written interleaved: no other benchmark can read it", file=where, key="file")
+    if len(last.dims) != len(c.dims) or any(mine > there for mine, there in zip(c.dims, last.dims, strict=True)):
+        raise InputError(f"dimensions {c.dims} are not within those written, {last.dims}", file=where, key="DIM_1")
+    if c.steps > last.steps:
+        raise InputError(f"{c.steps} steps, {last.steps} were written", file=where, key="TIMESTEPS")
+
+
+def _environment(vol: Mapping[str, Any], file: Path | str, *, needed: bool) -> dict[str, str]:
+    if not needed:
+        return {}
+    if not isinstance(vol, Mapping) or not vol.get("path") or not vol.get("connector"):
+        raise InputError("ASYNC needs path and connector", file=file, key="vol")
+    return async_environment(str(vol["path"]), str(vol["connector"]))
+
+
+def async_environment(path: str, connector: str = "async under_vol=0;under_info={}") -> dict[str, str]:
+    """For a launch through a connector whose plug-in lies in the folder ``path``."""
+    return {"HDF5_PLUGIN_PATH": path, "HDF5_VOL_CONNECTOR": connector}
