@@ -136,7 +136,7 @@ class H5bench(UpstreamCheck):
             values |= {"STRIDE_SIZE": 256, "BLOCK_SIZE": 128, "BLOCK_CNT": particles // 512}
         if option in h5bench.RANK_0_OPTIONS:
             values |= {"BLOCK_SIZE": dims[0] // 6, "BLOCK_SIZE_2": dims[1] // 6}
-            values |= {"STRIDE_SIZE": dims[0] // 5, "STRIDE_SIZE_2": dims[1] // 6}
+            values |= {"STRIDE_SIZE": dims[0] // 3, "STRIDE_SIZE_2": dims[0] // 4}
         return values
 
     def executables(self):

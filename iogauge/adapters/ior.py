@@ -128,8 +128,6 @@ def check_command(text: str) -> CommandLine:
 
     try:
         command = read_command(text)
-        command.bytes(1)
-        size(command.values.get("t", "256k"))
     except ValueError as error:
         raise wrong(str(error)) from error
     rest = list(command.words)
@@ -152,7 +150,10 @@ def check_command(text: str) -> CommandLine:
     for number in ("i", "s"):
         if re.fullmatch(r"[1-9]\d{0,8}", command.values.get(number, "1"), re.ASCII) is None:
             raise wrong(f"-{number} {command.values[number]}: a number of 1 or more is expected")
-    block, transfer = size(command.values.get("b", "1m")), size(command.values.get("t", "256k"))
+    try:
+        block, transfer = size(command.values.get("b", "1m")), size(command.values.get("t", "256k"))
+    except ValueError as error:
+        raise wrong(str(error)) from error
     if block % transfer:
         raise wrong(f"-b {block} is no multiple of -t {transfer}")
     for name in (command.file, command.result):
@@ -194,7 +195,7 @@ def command(
 
 @dataclass(frozen=True)
 class Row:
-    """One operation of one repetition. The bandwidth is MiB/s."""
+    """One operation of one repetition. The bandwidth is MiB/s; ``operations_s`` are transfers by second, since IOR 3.3."""
 
     operation: str
     bandwidth: Printed
@@ -202,6 +203,7 @@ class Row:
     transfer: Printed
     close: Printed
     total: Printed
+    operations_s: Printed | None
 
 
 @dataclass(frozen=True)
@@ -246,6 +248,10 @@ def read_report(text: str, what: str = "ior") -> Report:
             raise Refusal(f"{what}: {operations.count(operation)} of {report.repetitions} results of {operation}")
     for row in report.rows:
         agree(report.logical_bytes, row.bandwidth, row.total, f"{what}: {row.operation}")
+        if row.operations_s is not None and row.transfer.known:
+            mib = report.transfer_bytes / 2**20
+            rate = Printed(row.operations_s.value * mib, row.operations_s.slack * mib)
+            agree(report.logical_bytes, rate, row.transfer, f"{what}: {row.operation}: IOPS")
     return report
 
 
@@ -316,7 +322,9 @@ def _from_json(text: str, what: str) -> Report:
 
 def _json_row(result: Mapping[str, str], what: str) -> Row:
     keys = ("bwMiB", "openTime", "wrRdTime", "closeTime", "totalTime")
-    return Row(result["access"], *(printed(result[key], f"{what}: {key}") for key in keys))
+    operations_s = printed(result["iops"], f"{what}: iops") if "iops" in result else None
+    bandwidth, *times = (printed(result[key], f"{what}: {key}") for key in keys)
+    return Row(result["access"], bandwidth, times[0], times[1], times[2], times[3], operations_s)
 
 
 _COLUMNS = {"bw": "bandwidth", "open": "open", "wr/rd": "transfer", "close": "close", "total": "total"}
@@ -377,7 +385,8 @@ def _text_row(cells: Mapping[str, str], what: str) -> Row:
         figures = {new: printed(cells[old], f"{what}: {old}") for old, new in _COLUMNS.items()}
     except KeyError as error:
         raise Refusal(f"{what}: the results have no column {error}") from error
-    return Row(operation=cells["access"], **figures)
+    operations_s = printed(cells["IOPS"], f"{what}: IOPS") if "IOPS" in cells else None
+    return Row(cells["access"], operations_s=operations_s, **figures)
 
 
 def _read_launch(job: Job, launch: Launch, result: str) -> Report:

@@ -24,7 +24,7 @@ Interface = Literal["hdf5", "mpiio", "posix", "netcdf", "zarr"]
 Pattern = dict[str, str | bool | int | float | list[int]]
 
 #: A time of which not even this part is known (half a unit of its last place) is too short for its decimals.
-COARSEST_FRACTION = 0.02
+COARSEST_FRACTION = 0.05
 
 #: Exit code of ``timeout`` when the time was over.
 TIMED_OUT = (124, 137)

@@ -11,6 +11,7 @@ from reframe.core.builtins import fixture, run_after, run_before, variable
 from reframe.core.runtime import runtime
 
 from iogauge.adapters.upstream import Job, Launch, load_launch
+from iogauge.errors import InputError
 
 from .file_system import CASE_FOLDER
 from .kernel import KernelBuild, RecordsCheck
@@ -78,7 +79,17 @@ class UpstreamCheck(RecordsCheck):
         environs = [environ for partition in runtime().system.partitions for environ in partition.environs]
         if self.is_own != bool(self.own):
             self.valid_systems = []
-        elif any(self.find(name, environs) is None for name in self.executables()):
+        elif self.valid_systems:
+            self._check_input(environs)
+
+    def _check_input(self, environs):
+        """What people wrote of this case. A mistake ends ReFrame with exit code 2, as one in the site's configuration does."""
+        try:
+            self.bytes_written()
+        except InputError as error:
+            print(f"iogauge: error: {error}", file=sys.stderr)
+            sys.exit(2)
+        if any(self.find(name, environs) is None for name in self.executables()):
             self.tags -= {"nightly"}
             if type(self).first_listed() != self.variant_num:
                 self.valid_systems = []
