@@ -94,6 +94,13 @@ class H5benchOptions(_UpstreamOptions):
     plugin_path: Annotated[str, Field(min_length=1, strict=True)] | None = None
 
 
+class H5perfOptions(_UpstreamOptions):
+    """A rank's ``block_bytes`` in transfers of ``transfer_bytes``."""
+
+    block_bytes: Positive | None = None
+    transfer_bytes: Positive | None = None
+
+
 class Hdf5IotestOptions(_UpstreamOptions):
     """``arrays`` a step with a tile of ``rows`` by ``columns`` a rank, in ``steps``."""
 
@@ -119,6 +126,7 @@ class CheckOptions(BaseModel):
     formats: FormatsOptions = FormatsOptions()
     benchio: BenchioOptions = BenchioOptions()
     h5bench: H5benchOptions = H5benchOptions()
+    h5perf: H5perfOptions = H5perfOptions()
     hdf5_iotest: Hdf5IotestOptions = Hdf5IotestOptions()
     ior: IorOptions = IorOptions()
     metadata: MetadataOptions = MetadataOptions()

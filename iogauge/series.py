@@ -114,6 +114,10 @@ def _h5bench(pattern: Mapping[str, Any]) -> list[str]:
     return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
 
 
+def _fft(pattern: Mapping[str, Any]) -> list[str]:
+    return ["calls", f"{len(pattern['elements'])}d"]
+
+
 def _benchio(pattern: Mapping[str, Any]) -> list[str]:
     words = _blocks(pattern)
     if pattern["striping"] != "unstriped":
@@ -132,8 +136,10 @@ _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "particles": _particles,
     "segments": _segments,
     "tiles": _tiles,
+    "fft": _fft,
     "formats": _formats,
     "h5bench": _h5bench,
+    "h5perf": _segments,
     "hdf5_iotest": _hdf5_iotest,
     "ior": _ior,
 }

@@ -53,7 +53,13 @@ CASES = {
 
 #: Sound on one rank only: the others would do nothing, or the same once more.
 SERIAL_CASES = {
-    "append": (1, [("write-unlimited", {"COMPRESS": "YES"}, False), ("append", {"READ_OPTION": "FULL"}, True)]),
+    "append": (
+        1,
+        [
+            ("write-unlimited", {"COMPRESS": "YES"}, False),
+            ("append", {"READ_OPTION": "FULL", "COLLECTIVE_DATA": "YES"}, True),
+        ],
+    ),
     **{option: (2, [(*_WRITE, False), ("read", {"READ_OPTION": option}, True)]) for option in h5bench.RANK_0_OPTIONS},
 }
 
@@ -131,7 +137,7 @@ class H5bench(UpstreamCheck):
             values["IO_MEM_LIMIT"] = "8 G"
         option = values.get("READ_OPTION")
         if option == "PARTIAL":
-            values["TO_READ_NUM_PARTICLES"] = particles // 4
+            values["TO_READ_NUM_PARTICLES"] = particles // 2
         if values["FILE_PATTERN"] == "STRIDED":
             values |= {"STRIDE_SIZE": 256, "BLOCK_SIZE": 128, "BLOCK_CNT": particles // 512}
         if option in h5bench.RANK_0_OPTIONS:
@@ -177,7 +183,8 @@ class H5bench(UpstreamCheck):
         return [
             Launching(
                 f"{c.kind} (benchmark {number + 1}), round {turn + 1}",
-                [self.path_of(c.program), f"{IN_STAGE}h5bench-{number}.cfg", c.file],
+                # Without a folder in the name, files per process would go to the root folder.
+                [self.path_of(c.program), f"{IN_STAGE}h5bench-{number}.cfg", f"./{c.file}"],
                 [c.result] if c.result else [],
                 environment=dict(self.suite.environment) if c.asynchronous else {},
                 drop=c.kind == "read",

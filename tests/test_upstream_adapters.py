@@ -17,7 +17,7 @@ from upstream_outputs import (
     text,
 )
 
-from iogauge.adapters import benchio, h5bench, hdf5_iotest, ior
+from iogauge.adapters import benchio, fft, h5bench, h5perf, hdf5_iotest, ior
 from iogauge.adapters.upstream import Job, Launch, load_launch
 from iogauge.bands import PortableBands, SiteBands
 from iogauge.errors import InputError, Refusal
@@ -520,6 +520,71 @@ def test_a_size_that_was_silently_cut_is_refused():
 def test_arguments_of_benchio_that_it_would_take_otherwise_are_answered_before_the_run(arguments, why):
     with pytest.raises(InputError, match=why):
         benchio.check_arguments(arguments, 2)
+
+
+# h5perf
+
+H5PERF = h5perf.Case(16 << 20, 1 << 20, 1 << 20)
+
+
+def test_seconds_are_made_of_h5perfs_rates_again():
+    launch = Launch(stdout=text("h5perf/default.txt"), exit_code=0, cached_after=1.0, name="launch 1")
+    found = {(m.operation, m.interface): m for m in h5perf.measurements(job(2), [launch] * 2, H5PERF)}
+    assert len(found) == 6
+    write = found["write", "hdf5"]
+    assert (write.role, found["write", "mpiio"].differs) == ("main", {"interface": "mpiio"})
+    assert write.observed == pytest.approx((166.70, 166.70))
+    assert write.raw == pytest.approx((255.44, 255.44))
+    assert write.repeats[0].total_seconds == pytest.approx(32 / 166.70)
+    assert found["read", "posix"].cached_fraction == 1.0, "read what was just written"
+
+
+@pytest.mark.parametrize("name", ["missing_folder", "transfer_does_not_divide"])
+def test_h5perf_that_did_nothing_is_refused_though_it_prints_a_report(name):
+    assert "a rate of 0" in refusal(h5perf.read_report, text(f"h5perf/{name}.txt"))
+
+
+def test_another_h5perf_than_asked_and_a_file_too_small_are_refused():
+    launch = Launch(stdout=text("h5perf/interleaved_collective.txt"), exit_code=0, name="launch 1")
+    assert "was asked for" in refusal(h5perf.measurements, job(2), [launch], H5PERF)
+    errors = text("h5perf/missing_folder.err")
+    failed = Launch(stdout=text("h5perf/default.txt"), stderr=errors, exit_code=0, name="launch 1")
+    assert "HDF5 File Create failed" in refusal(h5perf.measurements, job(2), [failed], H5PERF)
+    small = Launch(stdout=text("h5perf/default.txt"), exit_code=0, files={"#pio_tmp_1.h5": 4096}, name="launch 1")
+    assert "#pio_tmp_1.h5 has 4096 bytes, 33554432 were written" in refusal(
+        h5perf.measurements, job(2), [small], H5PERF
+    )
+
+
+# The File Format Comparison
+
+
+def fft_launch(**changes: str) -> Launch:
+    return Launch(exit_code=0, texts={n: text(f"fft/{n}.csv") for n in fft.FORMATS} | changes, name="launch 1")
+
+
+def test_the_file_format_comparison_has_no_read_and_no_baseline():
+    found = fft.measurements(job(1), fft_launch(), {n: n for n in fft.FORMATS}, datasets=4, elements=[64, 64, 8])
+    assert {m.operation for m in found} == {"create", "write", "open"}
+    assert {m.role for m in found} == {"main"}
+    write = next(m for m in found if (m.operation, m.interface) == ("write", "hdf5"))
+    assert write.logical_bytes == 4 * 64 * 64 * 8 * 4
+    assert write.observed[0] == pytest.approx(0.5 / (0.24829650010360538 * 4 / 1000))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("Trial 3", "Trial 4", "not those of 5 trials"),
+        ("0.24829650010360538", "0.2", "the average of Dataset Write Time is not that of the trials"),
+        ("0.24829650010360538", "nan", "'nan' is no number"),
+        ("0.24829650010360538", "-0.25", "'-0.25' is no number"),
+        ("Dataset Open Time", "Open", "does not begin with HDF5's header"),
+    ],
+)
+def test_a_changed_csv_of_the_file_format_comparison_is_refused(old, new, why):
+    launch = fft_launch(HDF5=text("fft/HDF5.csv").replace(old, new, 1))
+    assert why in refusal(fft.measurements, job(1), launch, {"HDF5": "HDF5"}, datasets=4, elements=[64, 64, 8])
 
 
 # What all of them share

@@ -18,7 +18,7 @@ from upstream_outputs import (
     text,
 )
 
-from iogauge.adapters import benchio, h5bench, hdf5_iotest, ior
+from iogauge.adapters import benchio, fft, h5bench, h5perf, hdf5_iotest, ior
 from iogauge.adapters.upstream import Launch
 from iogauge.errors import InputError, Refusal
 
@@ -84,12 +84,23 @@ def of_benchio(output: str):
     return benchio.measurements(job(4), [Launch(stdout=output, exit_code=0)], ARGUMENTS, proof=PROOF)
 
 
+def of_h5perf(output: str):
+    return h5perf.measurements(job(2), [Launch(stdout=output, exit_code=0)], h5perf.Case(16 << 20, 1 << 20, 1 << 20))
+
+
+def of_fft(output: str):
+    launch = Launch(exit_code=0, texts={"HDF5": output})
+    return fft.measurements(job(1), launch, {"HDF5": "HDF5"}, datasets=4, elements=[64, 64, 8])
+
+
 CASES: dict[str, tuple[Callable, str]] = {
     "ior": (of_ior_text, "ior/HDF5-coll.txt"),
     "ior_json": (of_ior_json, "ior/HDF5-shared.json"),
     "h5bench": (of_h5bench, "h5bench/write_CC_2d.out"),
     "h5bench_csv": (of_h5bench_csv, "h5bench/write_CC_2d.csv"),
     "benchio": (of_benchio, "benchio/np4_local.txt"),
+    "h5perf": (of_h5perf, "h5perf/default.txt"),
+    "fft": (of_fft, "fft/HDF5.csv"),
 }
 
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from iogauge.adapters.lines import Lines
 from iogauge.adapters.upstream import Interface, Job, Launch, Pattern, Printed, agree, printed, record, repeat, whole
 from iogauge.errors import InputError, Refusal
 from iogauge.measurement import Measurement, Program
@@ -122,30 +123,9 @@ _HEADINGS = {"Serial": "serial", "Proc": "proc", "Node": "node", "MPI-IO": "mpii
 _TRIPLE = r"\(\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\)"
 
 
-class _Lines:
-    """The lines that say something, one after the other."""
-
-    def __init__(self, text: str, what: str) -> None:
-        self._lines = [(n, line.strip()) for n, line in enumerate(text.splitlines(), start=1) if line.strip(" -")]
-        self._what = what
-
-    def next(self) -> str:
-        return self._lines[0][1] if self._lines else ""
-
-    def take(self, pattern: str, expected: str) -> tuple[str, ...]:
-        """The groups of the next line, which has to be as expected."""
-        if not self._lines:
-            raise Refusal(f"{self._what}: the report ends where {expected!r} should follow")
-        number, line = self._lines.pop(0)
-        match = re.fullmatch(pattern, line)
-        if match is None:
-            raise Refusal(f"{self._what}: line {number}: {line[:80]!r} where {expected!r} should stand")
-        return match.groups()
-
-
 def read_report(text: str, what: str = "benchio") -> Report:
     """The report, complete and with nothing else in it. Raises :class:`Refusal`."""
-    lines = _Lines(text, what)
+    lines = Lines(text, what)
     lines.take("Simple Parallel IO benchmark", "Simple Parallel IO benchmark")
     (ranks,) = lines.take(r"Running on +(\d+) +process\(es\)", "Running on N process(es)")
     (nodes,) = lines.take(r"Running on +(\d+) +nodes?", "Running on N node")
@@ -164,8 +144,7 @@ def read_report(text: str, what: str = "benchio") -> Report:
         _result(lines, method, striping, what) for method in methods for striping in _headed(lines, method, stripings)
     ]
     lines.take("Finished", "Finished")
-    if lines.next():
-        raise Refusal(f"{what}: {lines.next()[:80]!r} after the end of the report")
+    lines.end()
     bytes_ = 8 * math.prod(size)
     gib = printed(amount, f"{what}: amount of data")
     # Computed in single precision.
@@ -178,12 +157,12 @@ def read_report(text: str, what: str = "benchio") -> Report:
     return Report(whole(ranks, f"{what}: processes", 1), grid, array, size, tuple(results))
 
 
-def _names(lines: _Lines, known: Sequence[str] | dict[str, tuple[Interface, str]]) -> Iterator[str]:
+def _names(lines: Lines, known: Sequence[str] | dict[str, tuple[Interface, str]]) -> Iterator[str]:
     while lines.next() in known:
         yield lines.take(r"(\w+)", "a name")[0]
 
 
-def _headed(lines: _Lines, method: str, stripings: Sequence[str]) -> Iterator[str]:
+def _headed(lines: Lines, method: str, stripings: Sequence[str]) -> Iterator[str]:
     """A method's heading stands once, before its first striping."""
     for number, striping in enumerate(stripings):
         if number == 0:
@@ -192,7 +171,7 @@ def _headed(lines: _Lines, method: str, stripings: Sequence[str]) -> Iterator[st
         yield striping
 
 
-def _result(lines: _Lines, method: str, striping: str, what: str) -> Result:
+def _result(lines: Lines, method: str, striping: str, what: str) -> Result:
     name = rf"{striping}/{method}(?:\d{{6}})?\.dat"
     (file,) = lines.take(rf"Writing to +({name})", f"Writing to {striping}/{method}")
     time, rate = lines.take(r"time = +(\S+) *, rate = +(\S+) +GiB/s", "time = ... , rate = ... GiB/s")

@@ -300,13 +300,23 @@ class Size:
     unit: int
 
     def is_(self, bytes_: int) -> bool:
-        """Can it have been printed for so many bytes? It is printed from a 64-bit float."""
-        return abs(self.number.value * self.unit - bytes_) <= self.number.slack * self.unit * 1.001 + 1
+        """Can it have been printed for so many bytes?"""
+        missing = bytes_ - self.number.value * self.unit
+        return -self._slack <= missing <= self._slack + self._cut
+
+    @property
+    def _slack(self) -> float:
+        return self.number.slack * self.unit * 1.001 + 1
+
+    @property
+    def _cut(self) -> float:
+        """It scales by whole divisions: what is below the next smaller unit is lost on the way."""
+        return self.unit / 1024 if self.unit > 1 else 0.0
 
     @property
     def mib(self) -> Printed:
         """In MiB."""
-        return Printed(self.number.value * self.unit / 2**20, self.number.slack * self.unit / 2**20)
+        return Printed(self.number.value * self.unit / 2**20, (self._slack + self._cut) / 2**20)
 
 
 @dataclass(frozen=True)
