@@ -47,6 +47,9 @@ class BenchioCheck(UpstreamCheck):
         text = self.own or " ".join([*self.size.split("x"), scope, *methods, "unstriped"])
         return benchio.check_arguments(text, self.num_tasks)
 
+    def check_own(self, ranks):
+        benchio.check_arguments(self.own, ranks)
+
     @property
     def main(self):
         return "" if self.is_own else CASES[self.case][0][0]

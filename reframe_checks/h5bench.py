@@ -92,6 +92,9 @@ class H5bench(UpstreamCheck):
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"cannot be read: {error}", file=self.own) from error
 
+    def check_own(self, ranks):
+        h5bench.read_json(self.own_text, ranks, self.own)
+
     @property
     def own_name(self):
         return hashlib.sha256(self.own_text.encode()).hexdigest()[:8] if self.is_own else ""

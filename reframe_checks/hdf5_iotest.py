@@ -78,6 +78,9 @@ class Hdf5IotestCheck(UpstreamCheck):
             }
         )
 
+    def check_own(self, ranks):
+        hdf5_iotest.read_ini(self.own_text, ranks, self.own)
+
     @property
     def own_name(self):
         return hashlib.sha256(self.own_text.encode()).hexdigest()[:8] if self.is_own else ""

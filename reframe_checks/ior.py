@@ -46,6 +46,9 @@ class IorCheck(UpstreamCheck):
     def command(self):
         return ior.check_command(self.own)
 
+    def check_own(self, ranks):
+        ior.check_command(self.own)
+
     @property
     def chosen(self):
         return {"collective": False, "file_per_process": False, "segments": 1, **PATTERNS[self.access]}

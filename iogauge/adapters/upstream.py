@@ -82,10 +82,10 @@ class Launch:
             raise Refusal(f"{self.name}: {program} ended with exit code 0, but said{because}")
 
     def complaint(self, *more: str) -> str:
-        """The first line that is a sign of failure; empty: none."""
+        """The first line that is a sign of failure, rather the program's own than the launcher's; empty: none."""
         own = [re.compile(rf"^.*(?:{one}).*$", re.MULTILINE) for one in more]
-        for text in (self.stderr, self.stdout):
-            for pattern in (_FAILED, *own):
+        for pattern in (*own, _FAILED):
+            for text in (self.stderr, self.stdout):
                 found = pattern.search(text)
                 if found:
                     return " ".join(found[0].split())[:200]

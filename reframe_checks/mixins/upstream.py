@@ -8,6 +8,7 @@ from pathlib import Path
 
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import fixture, run_after, run_before, variable
+from reframe.core.logging import getlogger
 from reframe.core.runtime import runtime
 
 from iogauge.adapters.upstream import Job, Launch, load_launch
@@ -36,8 +37,9 @@ class UpstreamCheck(RecordsCheck):
     """A benchmark that others wrote.
 
     A check gives ``kernel`` (its name in series), ``executables()``, ``launches()`` (all launches of the job, in their order),
-    ``measured(job, launches)`` (by its adapter), ``pattern()`` and ``bytes_written()``, and ``pattern``s of its own with the
-    value ``own``, which stands for what a site has already: run when the variable ``own`` names it, and nothing else then.
+    ``measured(job, launches)`` (by its adapter), ``pattern()`` and ``bytes_written()``. A value ``own`` of its parameter
+    stands for what a site has already, run when the variable ``own`` names it, and nothing else then: ``is_own``,
+    ``check_own(ranks)``.
 
     The programs are looked for in the variable ``program`` (a folder, or one of the programs), in the environment's extras
     (``programs: {NAME: PATH}``) and in PATH. Where they are nowhere, one case is listed, and skipped.
@@ -56,7 +58,6 @@ class UpstreamCheck(RecordsCheck):
     placement_file = "placement.jsonl"
     package = ""
 
-    # Of the site's own configuration: which of its words stands for it in a key.
     is_own = False
 
     def executables(self) -> list[str]:
@@ -87,12 +88,32 @@ class UpstreamCheck(RecordsCheck):
         try:
             self.bytes_written()
         except InputError as error:
-            print(f"iogauge: error: {error}", file=sys.stderr)
-            sys.exit(2)
+            if not (self.is_own and any(map(self._fits_own, self.all_ranks()))):
+                print(f"iogauge: error: {error}", file=sys.stderr)
+                sys.exit(2)
+            getlogger().warning(f"iogauge: not run on {self.num_tasks} ranks: {error}")
+            self.valid_systems = []
+            return
         if any(self.find(name, environs) is None for name in self.executables()):
             self.tags -= {"nightly"}
             if type(self).first_listed() != self.variant_num:
                 self.valid_systems = []
+
+    def check_own(self, ranks: int):
+        """Raises :class:`InputError` unless a site's own configuration is one for so many ranks."""
+
+    def _fits_own(self, ranks):
+        try:
+            self.check_own(ranks)
+        except InputError:
+            return False
+        return True
+
+    @classmethod
+    def all_ranks(cls) -> set[int]:
+        """Of all variants."""
+        points = (cls.get_variant_info(number)["params"] for number in range(cls.num_variants))
+        return {point["nodes"] * point["ranks_per_node"] for point in points if cls.tried_on(point)}
 
     @classmethod
     def first_listed(cls) -> int:
