@@ -461,7 +461,7 @@ def _check_result(job: Job, launch: Launch, c: Configuration) -> tuple[Result, i
     """What one launch did: its results, and the bytes that it really moved."""
     launch.check(
         c.program, r"Configuration file read failed", r"\bfailed on line\b", r"unsupported value", r"^\s*Failed\b",
-        r"Failed to ", r"Make sure ", r"Invalid ", r"\bERROR\b",
+        r"Failed to ", r"Make sure ", r"^Invalid ", r"\bERROR\b",
     )  # fmt: skip
     result = read_stdout(launch.stdout, launch.name)
     job.check_ranks(c.program, result.ranks)
