@@ -5,6 +5,7 @@ from functools import cached_property
 
 from reframe.core.builtins import parameter, variable
 
+from iogauge import series
 from iogauge.adapters import benchio
 
 from .mixins.axes import site_test
@@ -44,7 +45,10 @@ class BenchioCheck(UpstreamCheck):
     @cached_property
     def arguments(self):
         methods, scope = CASES[self.case]
-        text = self.own or " ".join([*self.size.split("x"), scope, *methods, "unstriped"])
+        size = [int(length) for length in self.size.split("x")]
+        if scope == "global":  # what the process grid does not divide, it would cut
+            size = [-(-n // p) * p for n, p in zip(size, benchio.process_grid(self.num_tasks), strict=True)]
+        text = self.own or " ".join([*map(str, size), scope, *methods, "unstriped"])
         return benchio.check_arguments(text, self.num_tasks)
 
     def check_own(self, ranks):
@@ -73,6 +77,21 @@ class BenchioCheck(UpstreamCheck):
     def pattern(self):
         arguments = self.arguments
         return benchio.pattern_of(arguments, self.method, arguments.stripings[0], self.own_name)
+
+    def announced(self):
+        if not self.is_own:
+            return super().announced()
+        found = {}
+        for method in self.arguments.methods:
+            for striping in self.arguments.stripings:
+                interface, writers = benchio.METHODS[method]
+                pattern = benchio.pattern_of(self.arguments, method, striping, self.own_name)
+                label = series.label_of(self.kernel, pattern, writers == "all")
+                key = series.key_of(
+                    self.kernel, "write", self.file_system, self.nodes, self.ranks_per_node, label, interface
+                )
+                found[f"write_{label}"] = key
+        return found
 
     def sets(self):
         """The arguments of the launches of one round."""

@@ -113,7 +113,7 @@ def test_the_nightly_suite_runs_where_the_site_says(tmp_path):
 @pytest.mark.parametrize(
     ("extras", "key"),
     [
-        ('"options": {"particle": {"steps": 3}},', "options.particle: unknown key; allowed: blocks"),
+        ('"options": {"particle": {"steps": 3}},', "options.particle: unknown key; allowed: benchio, blocks"),
         ('"options": {"particles": {"step": 3}},', "options.particles.step: unknown key; allowed: alignment"),
         ('"options": {"particles": {"steps": 3.5}},', "options.particles.steps: Input should be a valid integer"),
     ],

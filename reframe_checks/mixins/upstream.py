@@ -80,24 +80,28 @@ class UpstreamCheck(RecordsCheck):
         environs = [environ for partition in runtime().system.partitions for environ in partition.environs]
         if self.is_own != bool(self.own):
             self.valid_systems = []
-        elif self.valid_systems:
-            self._check_input(environs)
+        elif not self.valid_systems:
+            return
+        elif any(self.find(name, environs) is None for name in self.executables()):
+            self.tags -= {"nightly"}
+            if type(self).first_listed() != self.variant_num and not self.is_own:
+                self.valid_systems = []
+            if self.is_own:
+                self._check_input()
+        else:
+            self._check_input()
 
-    def _check_input(self, environs):
-        """What people wrote of this case. A mistake ends ReFrame with exit code 2, as one in the site's configuration does."""
+    def _check_input(self):
+        """A mistake in what a site has of its own ends ReFrame with exit code 2, as one in its configuration does; what only
+        does not fit these ranks is left out, with a warning."""
         try:
             self.bytes_written()
         except InputError as error:
-            if not (self.is_own and any(map(self._fits_own, self.all_ranks()))):
+            if self.is_own and not any(map(self._fits_own, self.all_ranks())):
                 print(f"iogauge: error: {error}", file=sys.stderr)
                 sys.exit(2)
             getlogger().warning(f"iogauge: not run on {self.num_tasks} ranks: {error}")
             self.valid_systems = []
-            return
-        if any(self.find(name, environs) is None for name in self.executables()):
-            self.tags -= {"nightly"}
-            if type(self).first_listed() != self.variant_num:
-                self.valid_systems = []
 
     def check_own(self, ranks: int):
         """Raises :class:`InputError` unless a site's own configuration is one for so many ranks."""
