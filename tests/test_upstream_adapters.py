@@ -292,7 +292,7 @@ def test_a_file_too_small_for_what_h5bench_wrote_is_refused():
         ("write-unlimited", {}, "COMPRESS: write-unlimited needs YES"),
         ("append", {}, "append writes one and the same part from each"),
         ("overwrite", {"NUM_DIMS": "2"}, "sound along one dimension only"),
-        ("read", {"READ_OPTION": "PARTIAL"}, "TO_READ_NUM_PARTICLES: 1 to 1048576"),
+        ("read", {"READ_OPTION": "PARTIAL", "TO_READ_NUM_PARTICLES": "2 M"}, "TO_READ_NUM_PARTICLES: 1 to 1048576"),
         ("read", {"READ_OPTION": "STRIDED"}, "STRIDED belongs to"),
         ("write", {"FILE_PATTERN": "STRIDED"}, "STRIDE_SIZE: "),
         ("copy", {}, "benchmark: 'copy' is not known; allowed: write, "),

@@ -267,7 +267,8 @@ def _contradictions(c: Configuration, ranks: int) -> list[tuple[str, str]]:
 
 def _read_contradictions(c: Configuration, ranks: int) -> list[tuple[str, str]]:
     option = c.values.get("READ_OPTION", "FULL")
-    if option == "PARTIAL" and not 0 < c.get("TO_READ_NUM_PARTICLES", 0) <= math.prod(c.dims):
+    # Without that number it reads as FULL does.
+    if option == "PARTIAL" and not 0 < c.get("TO_READ_NUM_PARTICLES", math.prod(c.dims)) <= math.prod(c.dims):
         return [("TO_READ_NUM_PARTICLES", f"1 to {math.prod(c.dims)}, the particles of a rank, for PARTIAL")]
     if option != "PARTIAL" and "TO_READ_NUM_PARTICLES" in c.values:
         return [("TO_READ_NUM_PARTICLES", "belongs to READ_OPTION=PARTIAL")]
