@@ -76,6 +76,51 @@ class TilesOptions(_KernelOptions):
     columns: Positive | None = None
 
 
+class _UpstreamOptions(_KernelOptions):
+    """Of every upstream benchmark: where its ``program`` is, and how long one launch of it may take."""
+
+    program: Annotated[str, Field(min_length=1, strict=True)] | None = None
+    launch_seconds: Positive | None = None
+
+
+class BenchioOptions(_UpstreamOptions):
+    """``size`` in elements: of a rank's block, or of the whole array where a case scales strongly."""
+
+    size: Annotated[str, Field(pattern=r"^[1-9]\d*(x[1-9]\d*){2}$", strict=True)] | None = None
+
+
+class H5benchOptions(_UpstreamOptions):
+    """A rank's ``particles`` in each of the ``steps``, with ``compute`` between; ``plugin_path`` of its async connector."""
+
+    particles: Positive | None = None
+    steps: Positive | None = None
+    compute: Annotated[str, Field(pattern=r"^\d+ (s|ms|us)$", strict=True)] | None = None
+    plugin_path: Annotated[str, Field(min_length=1, strict=True)] | None = None
+
+
+class H5perfOptions(_UpstreamOptions):
+    """A rank's ``block_bytes`` in transfers of ``transfer_bytes``."""
+
+    block_bytes: Positive | None = None
+    transfer_bytes: Positive | None = None
+
+
+class Hdf5IotestOptions(_UpstreamOptions):
+    """``arrays`` a step with a tile of ``rows`` by ``columns`` a rank, in ``steps``."""
+
+    steps: Positive | None = None
+    arrays: Positive | None = None
+    rows: Positive | None = None
+    columns: Positive | None = None
+
+
+class IorOptions(_UpstreamOptions):
+    """A rank's ``block_bytes`` in transfers of ``transfer_bytes``."""
+
+    block_bytes: Positive | None = None
+    transfer_bytes: Positive | None = None
+
+
 class CheckOptions(BaseModel):
     """Kernel to what is set of the variables of its checks; the command line's ``-S`` wins over it."""
 
@@ -83,6 +128,11 @@ class CheckOptions(BaseModel):
 
     blocks: BlocksOptions = BlocksOptions()
     formats: FormatsOptions = FormatsOptions()
+    benchio: BenchioOptions = BenchioOptions()
+    h5bench: H5benchOptions = H5benchOptions()
+    h5perf: H5perfOptions = H5perfOptions()
+    hdf5_iotest: Hdf5IotestOptions = Hdf5IotestOptions()
+    ior: IorOptions = IorOptions()
     metadata: MetadataOptions = MetadataOptions()
     particles: ParticlesOptions = ParticlesOptions()
     segments: SegmentsOptions = SegmentsOptions()

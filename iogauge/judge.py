@@ -73,7 +73,8 @@ class RatioRow(_Value):
 
 
 class Row(_Value):
-    """One operation of one case. Rates are in ``unit``."""
+    """One operation of one case. Rates are in ``unit``; ``raw`` is none where the transfers were not told apart. ``program``:
+    the upstream benchmark, if it is one; only such a row can be unverified."""
 
     key: str
     fingerprint: str
@@ -85,10 +86,11 @@ class Row(_Value):
     unit: Unit
     observed: float
     observed_repeats: tuple[float, ...]
-    raw: float
+    raw: float | None
     raw_repeats: tuple[float, ...]
     cached_fraction: float | None
     verified: bool
+    program: str | None = None
     band_status: BandStatus
     limits: Limits | None
     ratios: tuple[RatioRow, ...]
@@ -137,7 +139,9 @@ def judge(
         oversubscribe=expectation.oversubscribe,
     )
     wrong += [
-        f"{m.operation} through {m.interface}: not all of the data was verified" for m in measurements if not m.verified
+        f"{m.operation} through {m.interface}: not all of the data was verified"
+        for m in measurements
+        if not m.verified and (m.program is None or m.program.verifies)
     ]
     where = placement.summary(measurements[0])
     if wrong:
@@ -209,6 +213,7 @@ def _row(
         raw_repeats=m.raw,
         cached_fraction=m.cached_fraction,
         verified=m.verified,
+        program=None if m.program is None else m.program.name,
         band_status=status,
         limits=None if band is None else _limits(band),
         ratios=ratios,

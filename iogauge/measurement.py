@@ -1,6 +1,7 @@
 """One operation of one benchmark with all its repeats: what is true of it, and the rates that follow.
 
-The fields are those of ``kernels/measurement.schema.json``. Sizes are bytes, times seconds, rates MiB/s (2^20 bytes).
+The fields are those of ``kernels/measurement.schema.json``. Sizes are bytes, times seconds, rates MiB/s (2^20 bytes). What
+an upstream benchmark measured has the same record; what it does not tell is ``None`` there, and only there.
 *Raw* rates count the transfers only, *observed* rates everything from open to close with the flush between (the
 terms of h5bench: Li et al., "h5bench: HDF5 I/O kernel suite for exercising HPC I/O patterns", CUG 2021).
 """
@@ -39,20 +40,33 @@ class Least(_Record):
 
 
 class Repeat(_Record):
-    """Times of one repeat; each is the slowest rank's."""
+    """Times of one repeat; each is the slowest rank's. ``None``: an upstream benchmark that does not tell it."""
 
-    open_seconds: Seconds
-    transfer_seconds: PositiveSeconds
-    flush_seconds: Seconds
-    close_seconds: Seconds
+    open_seconds: Seconds | None
+    transfer_seconds: PositiveSeconds | None
+    flush_seconds: Seconds | None
+    close_seconds: Seconds | None
     total_seconds: PositiveSeconds
-    prepare_seconds: Seconds
-    least: Least
+    prepare_seconds: Seconds | None
+    least: Least | None
     verified_bytes: Bytes
     verified_operations: Annotated[int, Field(ge=0)]
     mismatches: Bytes
     cached_fraction_before_drop: Fraction | None
     cached_fraction: Fraction | None
+
+    @property
+    def phases(self) -> tuple[float | None, ...]:
+        """Open, transfer, flush, close."""
+        return self.open_seconds, self.transfer_seconds, self.flush_seconds, self.close_seconds
+
+
+class Program(_Record):
+    """The upstream benchmark that a record is of. ``verifies``: it, or the job after it, compared what was read back."""
+
+    name: Text
+    version: Text | None
+    verifies: bool
 
 
 class Rank(_Record):
@@ -81,24 +95,26 @@ class Sweep(_Record):
 
 
 class Software(_Record):
-    """What the numbers depend on; null is built without. ``kernels`` is a hash of the kernels' sources, ``packages`` are
-    Python's, by name."""
+    """What the numbers depend on; null is built without, or not told by an upstream benchmark. ``kernels`` is a hash of the
+    kernels' sources, ``packages`` are Python's, by name."""
 
     hdf5: str | None
     netcdf: str | None = None
     mpi: Text | None
     suite: Text
-    kernels: Text
-    compiler: Text
+    kernels: Text | None
+    compiler: Text | None
     packages: dict[str, str] = {}
 
 
 class Measurement(_Record):
-    """A benchmark's operation, complete and consistent, or not constructed at all."""
+    """A benchmark's operation, complete and consistent, or not constructed at all. ``program``: none for the project's own
+    kernels."""
 
     schema_: Literal["iogauge.measurement/1"] = Field(alias="schema")
     sweep: Sweep | None
     benchmark: Text
+    program: Program | None = None
     operation: Annotated[str, Field(pattern="^[a-z][a-z0-9-]*$")]
     interface: Literal["hdf5", "mpiio", "posix", "netcdf", "zarr"]
     role: Literal["main", "baseline"]
@@ -111,7 +127,7 @@ class Measurement(_Record):
     ranks: Annotated[int, Field(gt=0)]
     hosts: dict[str, list[int]]
     read_shift: ReadShift | None
-    seed: Bytes
+    seed: Bytes | None
     started: Annotated[datetime, Field(strict=False)]
     repeats: tuple[Repeat, ...] = Field(min_length=1, strict=False)
     placement: tuple[Rank, ...] = Field(min_length=1, strict=False)
@@ -131,19 +147,20 @@ class Measurement(_Record):
             raise ValueError("logical_bytes, operations: one of them is 0, and only one")
         if self.operation == "write" and self.read_shift is not None:
             raise ValueError("read_shift: belongs to reads")
-        if self.operation == "read" and self.read_shift is None:
+        if self.operation == "read" and self.read_shift is None and self.program is None:
             raise ValueError("read_shift: belongs to every read")
+        if self.seed is None and self.program is None:
+            raise ValueError("seed: missing")
         if (self.role == "main") != (not self.differs):
             raise ValueError("differs: belongs to baselines, and to every baseline")
         for number, repeat in enumerate(self.repeats):
-            phases = (
-                repeat.open_seconds,
-                repeat.transfer_seconds,
-                repeat.flush_seconds,
-                repeat.close_seconds,
-            )
-            # Each phase is the slowest rank's, and so is the total: it lies between the longest and the sum.
-            if not max(phases) * (1 - 1e-6) <= repeat.total_seconds <= sum(phases) * (1 + 1e-6):
+            phases = [phase for phase in repeat.phases if phase is not None]
+            if self.program is None and (len(phases) < 4 or repeat.prepare_seconds is None or repeat.least is None):
+                raise ValueError(f"repeats[{number}]: a kernel tells every phase")
+            # Each phase is the slowest rank's, and so is the total: it lies between the longest and the sum. What upstream
+            # benchmarks time leaves gaps: there it is the longest alone that bounds it.
+            most = sum(phases) if self.program is None else repeat.total_seconds
+            if not max(phases, default=0) * (1 - 1e-6) <= repeat.total_seconds <= most * (1 + 1e-6):
                 raise ValueError(
                     f"repeats[{number}]: total_seconds {repeat.total_seconds} is not between the longest phase "
                     f"and the sum of the phases"
@@ -172,8 +189,9 @@ class Measurement(_Record):
 
     @property
     def raw(self) -> tuple[float, ...]:
-        """Per repeat: the amount over transfer time, in ``unit``."""
-        return tuple(self.amount / repeat.transfer_seconds for repeat in self.repeats)
+        """Per repeat: the amount over transfer time, in ``unit``; empty where the transfers were not told apart."""
+        times = [repeat.transfer_seconds for repeat in self.repeats]
+        return () if None in times else tuple(self.amount / time for time in times if time is not None)
 
     def rates(self, metric: Metric) -> tuple[float, ...]:
         """Per repeat, in ``unit``."""
@@ -185,9 +203,9 @@ class Measurement(_Record):
         return max(self.observed)
 
     @property
-    def best_raw(self) -> float:
-        """Best of the repeats."""
-        return max(self.raw)
+    def best_raw(self) -> float | None:
+        """Best of the repeats; ``None`` where the transfers were not told apart."""
+        return max(self.raw, default=None)
 
     @property
     def cached_fraction(self) -> float | None:

@@ -155,9 +155,11 @@ def _run_report(entries: list[dict[str, Any]]) -> RunReport:
 
 
 def _software(entries: Iterable[dict[str, Any]]) -> Software | None:
-    """That of the kernels in C where one ran: the one in Python has libraries of its own, named in its records."""
+    """That of the kernels in C where one ran: the one in Python and the upstream benchmarks have libraries of their own,
+    named in their records.
+    """
     records = [record["software"] for entry in entries for record in entry.get("measurements") or ()]
-    found = next((software for software in records if software["mpi"]), records[0] if records else None)
+    found = max(records, key=lambda software: (bool(software["kernels"]), bool(software["mpi"])), default=None)
     return None if found is None else Software.model_validate(found)
 
 

@@ -88,14 +88,60 @@ def _tiles(pattern: Mapping[str, Any]) -> list[str]:
     return words + [str(pattern["io"])] * (pattern["io"] in ("posix", "core", "mpi-io-uni"))
 
 
+def _ior(pattern: Mapping[str, Any]) -> list[str]:
+    words = ["file-per-process" if pattern["file_per_process"] else "shared"]
+    if pattern["segments"] > 1:
+        words.append("segmented")
+    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+
+
+def _hdf5_iotest(pattern: Mapping[str, Any]) -> list[str]:
+    words = _tiles(pattern)
+    if pattern["alignment_bytes"]:
+        words.append(f"align{pattern['alignment_bytes']}")
+    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+
+
+def _h5bench(pattern: Mapping[str, Any]) -> list[str]:
+    kind = str(pattern["kind"])
+    words = [] if kind in ("write", "read", "overwrite", "append") else [_H5BENCH_KINDS.get(kind, kind)]
+    if "locality" in pattern:
+        words.append(str(pattern["locality"]))
+        words += [f"{pattern['dimensions']}d"] * (pattern["dimensions"] != 1)
+        words += [str(pattern["selection"])] * (pattern["selection"] != "full")
+        words += ["file-per-process"] * bool(pattern["file_per_process"])
+        words += ["collective-metadata"] * bool(pattern["collective_metadata"])
+    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+
+
+def _fft(pattern: Mapping[str, Any]) -> list[str]:
+    return ["calls", f"{len(pattern['elements'])}d"]
+
+
+def _benchio(pattern: Mapping[str, Any]) -> list[str]:
+    words = _blocks(pattern)
+    if pattern["striping"] != "unstriped":
+        words.append(str(pattern["striping"]))
+    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+
+
+_H5BENCH_KINDS = {"write-unlimited": "unlimited", "write_var_normal_dist": "varied"}
+
+
 #: What a benchmark's pattern is called; one function a benchmark.
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "benchio": _benchio,
     "blocks": _blocks,
     "metadata": _metadata,
     "particles": _particles,
     "segments": _segments,
     "tiles": _tiles,
+    "fft": _fft,
     "formats": _formats,
+    "h5bench": _h5bench,
+    "h5perf": _segments,
+    "hdf5_iotest": _hdf5_iotest,
+    "ior": _ior,
 }
 
 

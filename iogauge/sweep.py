@@ -233,8 +233,10 @@ def _described(m: Measurement) -> list[str]:
 
 
 def _timed(write: Repeat, read: Repeat, file_bytes: int) -> list[str]:
+    if write.least is None or read.least is None:
+        raise InputError("not the records of a kernel: the fastest rank's times are missing")
     seconds = [write.total_seconds + read.total_seconds]
     phases = [write.least.total_seconds, write.total_seconds, write.least.open_seconds, write.open_seconds]
     phases += [write.least.transfer_seconds, write.transfer_seconds, read.least.total_seconds, read.total_seconds]
     phases += [read.least.transfer_seconds, read.transfer_seconds]
-    return [f"{seconds[0]:.6f}", str(file_bytes), *(f"{phase:.6f}" for phase in phases)]
+    return [f"{seconds[0]:.6f}", str(file_bytes), *("" if phase is None else f"{phase:.6f}" for phase in phases)]

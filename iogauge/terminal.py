@@ -32,8 +32,10 @@ BANDS = {
 }
 
 
-def rate(value: float) -> str:
+def rate(value: float | None) -> str:
     """A rate with as many digits as can be read."""
+    if value is None:
+        return "-"
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -45,6 +47,11 @@ def raw_is(row: Row) -> str:
 def percent(fraction: float | None) -> str:
     """A fraction as a percentage; ``-`` where there is none."""
     return "-" if fraction is None else f"{fraction:.0%}"
+
+
+def verified(row: Row) -> str:
+    """Was what was written read back and compared? Most upstream benchmarks cannot do it."""
+    return "all" if row.verified else "no" if row.program else "NO"
 
 
 def to_raw(row: Row) -> str:
@@ -76,7 +83,8 @@ def headline(night: Night) -> str:
     words = [f"iogauge {software.suite if software else ''}".strip(), f"site {night.site}", f"suite {night.suite}"]
     words.append(f"{len(night.cases)} of {night.selected} cases")
     if software:
-        words += [f"HDF5 {software.hdf5}", software.mpi or "no MPI", f"kernels {software.kernels}"]
+        words += [f"HDF5 {software.hdf5}", software.mpi or "no MPI"]
+        words += [f"kernels {software.kernels}"] if software.kernels else []
     return " · ".join(words)
 
 
@@ -140,7 +148,7 @@ def _cells(night: Night, case: Case, row: Row) -> tuple[str, ...]:
         f"{rate(row.observed):>6} {row.unit}  ({repeats})",
         to_raw(row),
         percent(row.cached_fraction),
-        "all" if row.verified else "NO",
+        verified(row),
         case.judgement.placement,
         BANDS[row.band_status],
         _styled(row.verdict, verdict_text(night, row)),
@@ -164,7 +172,10 @@ def print_evidence(console: Console, night: Night, key: str) -> bool:
         console.print(f"[bold]{row.key}[/]  (configuration {row.fingerprint})")
         console.print(f"  verdict     {_styled(row.verdict, verdict_text(night, row))}  {escape(row.reason)}")
         console.print(f"  observed    {' '.join(map(rate, row.observed_repeats))} {row.unit}, open to close with flush")
-        console.print(f"  raw         {' '.join(map(rate, row.raw_repeats))} {row.unit}, {raw_is(row)}")
+        raw = " ".join(map(rate, row.raw_repeats))
+        console.print(
+            f"  raw         {f'{raw} {row.unit}, {raw_is(row)}' if raw else 'not told by ' + str(row.program)}"
+        )
         for ratio in row.ratios:
             pairs = " ".join(f"{pair:.2f}" for pair in ratio.pairs)
             console.print(f"  {ratio.label}  {ratio.value:.2f} (pairs {pairs}); band {limits_of(ratio)}: {ratio.place}")

@@ -14,6 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from iogauge.adapters.lines import Lines
 from iogauge.errors import Refusal
 
 Interface = Literal["posix", "hdf5"]
@@ -82,7 +83,7 @@ def read_report(output: Path | str, errors: Path | str = "") -> Report:
     said = [line for line in _text(errors).splitlines() if line.strip()]
     if said:
         raise Refusal(f"h5perf_serial: its stderr says: {said[0].strip()}")
-    lines = _Lines(_text(output))
+    lines = Lines(_text(output), "h5perf_serial")
     report = _report(lines)
     lines.end()
     return report
@@ -99,49 +100,10 @@ def _text(source: Path | str) -> str:
         raise Refusal(f"h5perf_serial: {source.name}: {error}") from error
 
 
-class _Lines:
-    """The lines, one after the other; blank ones count, but say nothing."""
-
-    def __init__(self, text: str) -> None:
-        self._lines = text.splitlines()
-        self._at = 0
-
-    def refuse(self, why: str) -> Refusal:
-        """A refusal that names the last line taken."""
-        return Refusal(f"h5perf_serial: line {self._at}: {why}")
-
-    def take(self, pattern: str, expected: str) -> tuple[str, ...]:
-        """The groups of the next line, which must match ``pattern`` as a whole."""
-        self._skip_blank()
-        if self._at == len(self._lines):
-            raise Refusal(f"h5perf_serial: line {self._at + 1}: the report ends where {expected!r} should follow")
-        line = self._lines[self._at].strip()
-        self._at += 1
-        match = re.fullmatch(pattern, line)
-        if match is None:
-            raise self.refuse(f"{line!r} where {expected!r} should stand")
-        return match.groups()
-
-    def next_is(self, beginning: str) -> bool:
-        self._skip_blank()
-        return self._at < len(self._lines) and self._lines[self._at].strip().startswith(beginning)
-
-    def end(self) -> None:
-        """Nothing may follow."""
-        self._skip_blank()
-        if self._at < len(self._lines):
-            self._at += 1
-            raise self.refuse(f"{self._lines[self._at - 1].strip()!r} after the end of the report")
-
-    def _skip_blank(self) -> None:
-        while self._at < len(self._lines) and not self._lines[self._at].strip():
-            self._at += 1
-
-
 _UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 
-def _sizes(lines: _Lines, name: str) -> tuple[int, ...]:
+def _sizes(lines: Lines, name: str) -> tuple[int, ...]:
     (text,) = lines.take(rf"{name}=((?:\d+(?:KB|MB|GB)?(?: |$))+)", f"{name}=")
     found = [re.fullmatch(r"(\d+)(\D*)", word) for word in text.split()]
     sizes = tuple(int(match[1]) * _UNITS[match[2]] for match in found if match)
@@ -150,7 +112,7 @@ def _sizes(lines: _Lines, name: str) -> tuple[int, ...]:
     return sizes
 
 
-def _report(lines: _Lines) -> Report:
+def _report(lines: Lines) -> Report:
     (version,) = lines.take(r"HDF5 Library: Version (\d+\.\d+\.\d+\S*)", "HDF5 Library: Version")
     lines.take("==== Parameters ====", "==== Parameters ====")
     (names,) = lines.take(r"IO API=((?:posix|hdf5|posix hdf5))", "IO API=")
@@ -196,7 +158,7 @@ def _report(lines: _Lines) -> Report:
 
 
 def _check_dimensions(
-    lines: _Lines, dataset: Sequence[int], transfer: Sequence[int], order: Sequence[int], chunk: Sequence[int]
+    lines: Lines, dataset: Sequence[int], transfer: Sequence[int], order: Sequence[int], chunk: Sequence[int]
 ) -> None:
     if len(transfer) != len(dataset) or len(order) != len(dataset) or (chunk and len(chunk) != len(dataset)):
         raise lines.refuse("dataset, transfer buffer, access order and chunk have not the same number of dimensions")
@@ -206,14 +168,14 @@ def _check_dimensions(
         raise lines.refuse("the transfer buffer does not divide the dataset")
 
 
-def _result(lines: _Lines, interface: str, iterations: int) -> Result:
+def _result(lines: Lines, interface: str, iterations: int) -> Result:
     lines.take(rf"IO API = {interface.upper()}", f"IO API = {interface.upper()}")
-    write = _throughput(lines, "Write", iterations)
-    write_open_close = _throughput(lines, "Write Open-Close", iterations, within=write)
+    write = throughput(lines, "Write", iterations)
+    write_open_close = throughput(lines, "Write Open-Close", iterations, within=write)
     read = read_open_close = None
-    if lines.next_is("Read"):
-        read = _throughput(lines, "Read", iterations)
-        read_open_close = _throughput(lines, "Read Open-Close", iterations, within=read)
+    if lines.next().startswith("Read"):
+        read = throughput(lines, "Read", iterations)
+        read_open_close = throughput(lines, "Read Open-Close", iterations, within=read)
     return Result.model_validate(
         {
             "interface": interface,
@@ -225,7 +187,8 @@ def _result(lines: _Lines, interface: str, iterations: int) -> Result:
     )
 
 
-def _throughput(lines: _Lines, name: str, iterations: int, within: Throughput | None = None) -> Throughput:
+def throughput(lines: Lines, name: str, iterations: int, within: Throughput | None = None) -> Throughput:
+    """The next block of three rates; ``within``: the one without opening and closing. Raises :class:`Refusal`."""
     lines.take(rf"{name} \({iterations} iteration\(s\)\):", f"{name} ({iterations} iteration(s)):")
     found = {}
     for word in ("Maximum", "Average", "Minimum"):
@@ -233,11 +196,11 @@ def _throughput(lines: _Lines, name: str, iterations: int, within: Throughput | 
         found[word.lower()] = float(text)
         if found[word.lower()] == 0:
             raise lines.refuse(f"{name}: a rate of 0: it failed, or is too small for its two decimals")
-    throughput = Throughput(**found)
-    if not throughput.maximum >= throughput.average >= throughput.minimum:
+    rates = Throughput(**found)
+    if not rates.maximum >= rates.average >= rates.minimum:
         raise lines.refuse(f"{name}: maximum, average and minimum are not in this order")
-    if iterations == 1 and throughput.maximum != throughput.minimum:
+    if iterations == 1 and rates.maximum != rates.minimum:
         raise lines.refuse(f"{name}: one iteration has two rates")
-    if within is not None and throughput.average > within.average + 2 * _PRINTED:
+    if within is not None and rates.average > within.average + 2 * _PRINTED:
         raise lines.refuse(f"{name}: faster than without opening and closing")
-    return throughput
+    return rates

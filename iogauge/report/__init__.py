@@ -30,6 +30,7 @@ def render(night: Night) -> str:
     environment.globals.update(
         {
             "rate": terminal.rate,
+            "verified": terminal.verified,
             "percent": terminal.percent,
             "limits_of": terminal.limits_of,
             "bands": terminal.BANDS,

@@ -160,7 +160,7 @@ def table(plan: Plan, measurements: Sequence[Measurement]) -> Iterator[str]:
         *("operation", "interface", "moved", "observed max", "average", "min", "raw max", "unit", "ms/array", "cached")
     )
     for m in measurements:
-        calls = sum(repeat.transfer_seconds for repeat in m.repeats) / len(m.repeats)
+        calls = sum(m.amount / rate for rate in m.raw) / len(m.raw)
         yield form(
             m.operation,
             m.interface,

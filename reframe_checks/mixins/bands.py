@@ -1,5 +1,6 @@
 """From records to performance variables: the judge's bands become ReFrame's references."""
 
+from collections import Counter
 from pathlib import Path
 
 import reframe as rfm
@@ -9,9 +10,20 @@ from reframe.core.builtins import loggable, run_after, run_before, variable
 
 from iogauge import series
 from iogauge.bands import load_portable_bands, load_site_bands
-from iogauge.judge import Judgement
+from iogauge.judge import Judgement, Row
 
 REFERENCE_VALUES = Path(__file__).resolve().parents[2] / "reference_values"
+
+
+#: Operations that are rated in MiB/s.
+MOVES_BYTES = ("write", "read", "overwrite", "append")
+
+
+def by_variable(judgement: Judgement) -> dict[str, Row]:
+    """The beginnings of performance variables' names: the operation, with the pattern where several have the operation."""
+    rows = judgement.main_rows
+    times = Counter(row.operation for row in rows)
+    return {row.operation if times[row.operation] == 1 else f"{row.operation}_{row.label}": row for row in rows}
 
 
 class Bands(rfm.RegressionTestPlugin):
@@ -19,8 +31,8 @@ class Bands(rfm.RegressionTestPlugin):
 
     Needs: ``kernel``, ``interface``, ``operations``, ``pattern_label()`` by setup; ``judged``
     (:class:`Judgement` or None) after sanity.
-    Gives: ``series_keys`` of all operations from init on; ``band_key``, the first of them, and ``band_status`` (found or
-    missing, for all of them) from setup on.
+    Gives: ``announced()`` and its keys, ``series_keys``, from setup on, and ``band_key``, the first of them, and
+    ``band_status`` (found or missing, for all of them).
     """
 
     band_key = variable(str, value="", loggable=True)
@@ -49,10 +61,14 @@ class Bands(rfm.RegressionTestPlugin):
             self.interface,
         )
 
+    def announced(self) -> dict[str, str]:
+        """What will be measured: the beginning of a performance variable's name to the series' key."""
+        return {operation: self.series_key(operation) for operation in self.operations}
+
     @loggable
     @property
     def series_keys(self):
-        return [self.series_key(operation) for operation in self.operations]
+        return list(self.announced().values())
 
     @run_after("setup")
     def look_up_bands(self):
@@ -71,11 +87,11 @@ class Bands(rfm.RegressionTestPlugin):
     def _register_expected(self):
         """What a run will report, so that ``--dry-run -S require_reference=1`` names every case without a band."""
         references = {}
-        for operation in self.operations:
-            name = f"{operation}_observed"
-            unit = "MiB/s" if operation in ("write", "read") else "operations/s"
+        for beginning, key in self.announced().items():
+            name = f"{beginning}_observed"
+            unit = "MiB/s" if key.split("/")[1] in MOVES_BYTES else "operations/s"
             self.perf_variables[name] = sn.make_performance_function(sn.defer(0), unit)
-            bands = self.site_bands().find(self.series_key(operation))
+            bands = self.site_bands().find(key)
             if bands is not None and bands.observed is not None:
                 band = bands.observed
                 references[name] = (band.reference, band.lower, None, unit)
@@ -91,11 +107,12 @@ class Bands(rfm.RegressionTestPlugin):
                 lower = limits.lowest / limits.reference - 1
                 references[name] = (limits.reference, lower, None, unit)
 
-        for row in judgement.main_rows:
-            report(f"{row.operation}_observed", row.observed, row.limits, row.unit)
-            report(f"{row.operation}_raw", row.raw, None, row.unit)
+        for beginning, row in by_variable(judgement).items():
+            report(f"{beginning}_observed", row.observed, row.limits, row.unit)
+            if row.raw is not None:
+                report(f"{beginning}_raw", row.raw, None, row.unit)
             for ratio in row.ratios:
                 limits = ratio.limits if ratio.place in ("below", "inside", "above") else None
-                report(f"{row.operation}_{ratio.name}", ratio.value, limits, "1")
+                report(f"{beginning}_{ratio.name}", ratio.value, limits, "1")
         if references:
             self.reference = {self.current_partition.fullname: references}

@@ -58,6 +58,8 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, rfm.RunOnlyRegressionTest
     kernel = ""
     interface = "hdf5"
     collective = False
+    #: The word before ``: error:``, where it is not ``kernel``.
+    voice = ""
 
     valid_prog_environs = ["*"]
     sourcesdir = str(CHECKOUT / "reframe_checks" / "src")
@@ -131,7 +133,7 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, rfm.RunOnlyRegressionTest
             return ""
         said_in = stage / str(self.stderr)
         errors = said_in.read_text(encoding="utf-8", errors="replace") if said_in.exists() else ""
-        said = re.findall(rf"^(?:iogauge: guard|{self.kernel}: error): (.*)$", errors, re.MULTILINE)
+        said = re.findall(rf"^(?:iogauge: guard|{self.voice or self.kernel}: error): (.*)$", errors, re.MULTILINE)
         cause = why_ended(self.job.state, errors)
         if cause:
             return f"the job was ended before its time: {cause}{self._why_cancelled()}"

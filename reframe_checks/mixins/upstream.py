@@ -1,0 +1,205 @@
+"""Upstream benchmarks: found, launched with a time limit, and believed only as far as their adapter proves it."""
+
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reframe.core.backends import getlauncher
+from reframe.core.builtins import fixture, run_after, run_before, variable
+from reframe.core.logging import getlogger
+from reframe.core.runtime import runtime
+
+from iogauge.adapters.upstream import Job, Launch, load_launch
+from iogauge.errors import InputError
+
+from .file_system import CASE_FOLDER
+from .kernel import KernelBuild, RecordsCheck
+
+
+@dataclass
+class Launching:
+    """One launch. ``words`` are the program and its arguments, ``name`` what it is called when it is refused, ``results`` the
+    files it writes for us. ``environment`` is set for it alone; ``drop``: its files leave the page cache before it;
+    ``look``: how much of them is in there is looked at after it; ``before``: shell commands in the case's folder."""
+
+    name: str
+    words: list[str]
+    results: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+    drop: bool = False
+    look: bool = False
+    before: list[str] = field(default_factory=list)
+
+
+class UpstreamCheck(RecordsCheck):
+    """A benchmark that others wrote.
+
+    A check gives ``kernel`` (its name in series), ``executables()``, ``launches()`` (all launches of the job, in their order),
+    ``measured(job, launches)`` (by its adapter), ``pattern()`` and ``bytes_written()``. A value ``own`` of its parameter
+    stands for what a site has already, run when the variable ``own`` names it, and nothing else then: ``is_own``,
+    ``check_own(ranks)``.
+
+    The programs are looked for in the variable ``program`` (a folder, or one of the programs), in the environment's extras
+    (``programs: {NAME: PATH}``) and in PATH. Where they are nowhere, one case is listed, and skipped.
+
+    A kernel of ours runs first, with the same launcher options: its record proves where the ranks are.
+    """
+
+    build = fixture(KernelBuild, scope="environment")
+    voice = "segments"
+
+    program = variable(str, value="")
+    own = variable(str, value="")
+    launch_seconds = variable(int, value=300)
+    repeats = 3
+
+    placement_file = "placement.jsonl"
+    package = ""
+
+    is_own = False
+
+    def executables(self) -> list[str]:
+        return [self.kernel]
+
+    def find(self, name: str, environs) -> str | None:
+        """Where the program is: an absolute path."""
+        named = [self.program, *(e.extras.get("programs", {}).get(self.kernel, "") for e in environs)]
+        for place in filter(None, named):
+            path = Path(place).expanduser()
+            candidate = path / name if path.is_dir() else path if path.name == name else path.parent / name
+            found = shutil.which(candidate if len(candidate.parts) > 1 else name)
+            if found:
+                return str(Path(found).absolute())
+        return None if any(named) else shutil.which(name)
+
+    @run_after("init")
+    def list_once_without_programs(self):
+        """Also: what a site has of its own, alone, when it is named."""
+        environs = [environ for partition in runtime().system.partitions for environ in partition.environs]
+        if self.is_own != bool(self.own):
+            self.valid_systems = []
+        elif not self.valid_systems:
+            return
+        elif any(self.find(name, environs) is None for name in self.executables()):
+            self.tags -= {"nightly"}
+            if type(self).first_listed() != self.variant_num and not self.is_own:
+                self.valid_systems = []
+            if self.is_own:
+                self._check_input()
+        else:
+            self._check_input()
+
+    def _check_input(self):
+        """A mistake in what a site has of its own ends ReFrame with exit code 2, as one in its configuration does; what only
+        does not fit these ranks is left out, with a warning."""
+        try:
+            self.bytes_written()
+        except InputError as error:
+            if self.is_own and not any(map(self._fits_own, self.all_ranks())):
+                print(f"iogauge: error: {error}", file=sys.stderr)
+                sys.exit(2)
+            getlogger().warning(f"iogauge: not run on {self.num_tasks} ranks: {error}")
+            self.valid_systems = []
+
+    def check_own(self, ranks: int):
+        """Raises :class:`InputError` unless a site's own configuration is one for so many ranks."""
+
+    def _fits_own(self, ranks):
+        try:
+            self.check_own(ranks)
+        except InputError:
+            return False
+        return True
+
+    @classmethod
+    def all_ranks(cls) -> set[int]:
+        """Of all variants."""
+        points = (cls.get_variant_info(number)["params"] for number in range(cls.num_variants))
+        return {point["nodes"] * point["ranks_per_node"] for point in points if cls.tried_on(point)}
+
+    @classmethod
+    def first_listed(cls) -> int:
+        """The variant that is listed when the programs are missing."""
+        return next(n for n in range(cls.num_variants) if cls.tried_on(cls.get_variant_info(n)["params"]))
+
+    @run_after("setup")
+    def skip_without_programs(self):
+        missing = [name for name in self.executables() if self.find(name, [self.current_environ]) is None]
+        self.skip_if(
+            bool(missing),
+            f"needs {', '.join(missing)} in PATH ({self.package}), named in the environment's extras "
+            f"(programs: {{{self.kernel}: PATH}}), or by -S {type(self).__name__}.program=PATH",
+        )
+
+    def path_of(self, name: str) -> str:
+        return self.find(name, [self.current_environ]) or name
+
+    @run_before("run")
+    def launch_all(self):
+        """Everything in the job's own order; the launcher is before each program, not before the test's command."""
+        if self.is_dry_run() and any(self.find(name, [self.current_environ]) is None for name in self.executables()):
+            return
+        # ReFrame tells the job only after this, and launchers ask it.
+        self.job.num_tasks = self.num_tasks
+        self.job.num_tasks_per_node = self.num_tasks_per_node
+        self.job.num_cpus_per_task = self.num_cpus_per_task
+        launcher = self.job.launcher.run_command(self.job)
+        probe = [
+            str(self.build.path("segments")),
+            "--interface",
+            "posix",
+            "--file-per-process",
+            "yes",
+            "--block",
+            "4096",
+        ]
+        probe += ["--transfer", "4096", "--repeats", "1", "--warmup", "0", "--json", self.placement_file]
+        self.prerun_cmds += [
+            ". ./upstream.sh",
+            f'{launcher} {shlex.join(probe)} --dir "{CASE_FOLDER}" || {{ echo $? > exit_code.txt; exit 2; }}',
+        ]
+        self.keep_files += [self.placement_file]
+        for number, step in enumerate(self.launches()):
+            self.prerun_cmds += self._lines(number, step, launcher)
+            self.keep_files += [f"launch-{number}.{kind}" for kind in ("out", "err", "code", "files", *step.results)]
+            if step.drop or step.look:
+                self.keep_files += [f"launch-{number}.cached"]
+        self.job.launcher = getlauncher("local")()
+        self.executable = "true"
+
+    def _lines(self, number: int, step: Launching, launcher: str) -> list[str]:
+        variables = [f"{name}={value}" for name, value in step.environment.items()]
+        words = ["env", *variables, *step.words] if variables else step.words
+        results = shlex.quote(" ".join(step.results))
+        return [
+            *(f'(cd "{CASE_FOLDER}" && {command}) || exit 2' for command in step.before),
+            *([self._look(number, "drop", launcher)] if step.drop else []),
+            f"iogauge_launch {number} {self.launch_seconds} {results} {launcher} {' '.join(map(quoted, words))}",
+            *([self._look(number, "after", launcher)] if step.look else []),
+        ]
+
+    def _look(self, number: int, what: str, launcher: str) -> str:
+        # One process is enough for one node; on several the launcher reaches each.
+        through = f"{launcher} " if self.nodes > 1 else ""
+        return f'iogauge_look {number} {through}{shlex.quote(sys.executable)} -I -m iogauge.case_files {what} "{CASE_FOLDER}"'
+
+    def read_measurements(self, stage: Path):
+        job = Job.load(stage / self.placement_file)
+        launches = [
+            load_launch(stage, number, name=step.name, results=step.results)
+            for number, step in enumerate(self.launches())
+        ]
+        return self.measured(job, launches)
+
+    def measured(self, job: Job, launches: list[Launch]):
+        raise NotImplementedError
+
+
+IN_STAGE = "$IOGAUGE_STAGE/"
+
+
+def quoted(word: str) -> str:
+    """For the shell; what begins with ``$IOGAUGE_STAGE`` is put together there."""
+    return f'"{word}"' if word.startswith(IN_STAGE) else shlex.quote(word)
