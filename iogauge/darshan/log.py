@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import re
+import tempfile
 from collections import Counter, defaultdict
 from datetime import datetime, timezone
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from pydantic import ValidationError
 
 from iogauge.darshan.summary import MODULES, Layer, Module, Slowest, Summary
 from iogauge.errors import InputError, Refusal
@@ -27,23 +29,22 @@ _ADDITIVE = re.compile(
 _NO_FILES = re.compile(r"^<|^(?:/dev|/proc|/sys)/(?!shm/)")
 
 
+#: A log is read within this time, or it is none.
+_READING_SECONDS = 120
+
+
 def read_log(path: Path, *, only: str = "", needs: tuple[Module, ...] = ()) -> Summary:
     """The summary of a log; ``only`` the files whose names match this regular expression.
 
     Raises :class:`Refusal` for a log that is missing, cut off or no log, that Darshan itself marked as partial, or that has
     nothing of a module in ``needs``; :class:`InputError` without PyDarshan.
     """
-    report = _open(path)
-    partial = sorted(name for name, module in report.modules.items() if module.get("partial_flag"))
-    if partial:
-        raise Refusal(
-            f"Darshan's log {path.name} is partial: no memory was left for all records of {', '.join(partial)} "
-            f"(MAX_RECORDS, MODMEM and NAMEMEM of the runtime)"
-        )
-    try:
-        summary = _summary(report, only)
-    except (ValidationError, ValueError, KeyError, RuntimeError) as error:
-        raise Refusal(f"Darshan's log {path.name} cannot be read: {' '.join(str(error).split())}") from error
+    if not path.is_file():
+        raise Refusal(f"Darshan left no log: {path.name} does not exist")
+    if path.stat().st_size == 0:
+        raise Refusal(f"Darshan's log {path.name} is empty")
+    _import_darshan()
+    summary = _read_apart(path, only)
     for module in needs:
         if module not in summary.layers:
             others = ", ".join(summary.layers) or "no module"
@@ -51,20 +52,56 @@ def read_log(path: Path, *, only: str = "", needs: tuple[Module, ...] = ()) -> S
     return summary
 
 
-def _open(path: Path) -> Any:
-    """PyDarshan's report of a file that is one."""
-    if not path.is_file():
-        raise Refusal(f"Darshan left no log: {path.name} does not exist")
-    if path.stat().st_size == 0:
-        raise Refusal(f"Darshan's log {path.name} is empty")
+def _import_darshan() -> Any:
     try:
         import darshan
     except ImportError as error:
         raise InputError(f"Darshan's logs are read with PyDarshan: pip install 'iogauge[darshan]' ({error})") from error
+    return darshan
+
+
+def _read_apart(path: Path, only: str) -> Summary:
+    """Read it in a process of its own: Darshan's library crashes on some logs that are damaged."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    with tempfile.TemporaryFile() as errors:
+        child = context.Process(target=_answer, args=(sender, errors.fileno(), path, only))
+        child.start()
+        sender.close()
+        try:
+            answer = receiver.recv() if receiver.poll(_READING_SECONDS) else None
+        except EOFError:
+            answer = None
+        if child.is_alive() and answer is None:
+            child.kill()
+        child.join()
+        errors.seek(0)
+        said = [line.strip() for line in errors.read().decode(errors="replace").splitlines() if "Error:" in line]
+    # The library says what it could not read, and goes on with less.
+    problem = said[0].removeprefix("Error: ") if said else answer if isinstance(answer, str) else ""
+    if not problem and answer is None:
+        problem = f"reading it ended with exit code {child.exitcode}"
+    if problem:
+        raise Refusal(f"Darshan's log {path.name} cannot be read: {problem}")
+    assert isinstance(answer, Summary)
+    return answer
+
+
+def _answer(sender: Connection, errors: int, path: Path, only: str) -> None:
+    """In the process of its own: send a summary, or why there is none."""
+    os.dup2(errors, 2)
     try:
-        return darshan.DarshanReport(str(path), read_all=False)
-    except (RuntimeError, ValueError, KeyError, UnicodeDecodeError) as error:
-        raise Refusal(f"{path.name} is no complete Darshan log: {error}") from error
+        report = _import_darshan().DarshanReport(str(path), read_all=False)
+        partial = sorted(name for name, module in report.modules.items() if module.get("partial_flag"))
+        if partial:
+            sender.send(
+                f"it is partial, no memory was left for all records of {', '.join(partial)} (the runtime's MAX_RECORDS, "
+                f"MODMEM and NAMEMEM)"
+            )
+        else:
+            sender.send(_summary(report, only))
+    except Exception as error:  # whatever a damaged log makes PyDarshan stumble over is the answer
+        sender.send(" ".join(f"{type(error).__name__}: {error}".split()))
 
 
 def _summary(report: Any, only: str) -> Summary:
@@ -96,7 +133,9 @@ def _chosen(name: str, only: str) -> bool:
 
 
 def _layer(module: Module, records: dict[str, pd.DataFrame], ids: set[int], ranks: int) -> Layer | None:
-    counters, times = (table[table["id"].isin(ids)] for table in (records["counters"], records["fcounters"]))
+    # Identifiers have 64 bits without a sign, which a comparison by columns would lose.
+    chosen = [int(number) in ids for number in records["counters"]["id"]]
+    counters, times = records["counters"][chosen], records["fcounters"][chosen]
     if counters.empty:
         return None
     prefix = {"MPI-IO": "MPIIO"}.get(module, module)
@@ -113,48 +152,85 @@ def _layer(module: Module, records: dict[str, pd.DataFrame], ids: set[int], rank
 
     read, write, metadata = seconds("READ"), seconds("WRITE"), seconds("META")
     total = read + write + metadata
-    sharing = _ranks_of_files(counters, ranks)
-    rank_of = counters["rank"].to_numpy()
+    rank_of, moved = counters["rank"].to_numpy(), _moved(prefix, counters)
     shared = rank_of < 0
     # H5F has no time of the slowest rank: all of them are taken to be alike.
     by_slowest = seconds("SLOWEST_RANK") if f"{prefix}_F_SLOWEST_RANK_TIME" in times else total / ranks
-    each = tuple(float(total[rank_of == rank].sum()) for rank in range(ranks)) if not shared.all() else (0.0,) * ranks
+    each = tuple(float(total[rank_of == rank].sum()) for rank in range(ranks))
+    sharing = _ranks_of_files(counters["id"].tolist(), rank_of.tolist(), moved, ranks)
     return Layer(
-        files=len(sharing),
-        least_ranks=min(sharing.values()),
-        most_ranks=max(sharing.values()),
+        files=counters["id"].nunique(),
+        least_ranks=min(sharing),
+        most_ranks=max(sharing),
         counters={name: value for name, value in sums.items() if value},
         read_seconds=read.sum(),
         write_seconds=write.sum(),
         metadata_seconds=metadata.sum(),
         aggregate_seconds=by_slowest[shared].sum() + max(each),
-        slowest=_slowest(prefix, counters[shared], by_slowest[shared], each, total.sum() / ranks),
+        slowest=_slowest(prefix, counters, moved, by_slowest, each, float(total.sum()) / ranks),
         rank_seconds=() if shared.any() else each,
         alignment_bytes=max(0, int(counters["POSIX_FILE_ALIGNMENT"].max())) if module == "POSIX" else 0,
         common_sizes=_common_sizes(prefix, counters),
     )
 
 
-def _ranks_of_files(counters: pd.DataFrame, ranks: int) -> dict[int, int]:
-    """File to the number of ranks that have a record of it; rank -1 stands for all."""
-    found: defaultdict[int, set[int]] = defaultdict(set)
-    for number, rank in zip(counters["id"], counters["rank"], strict=True):
-        found[number] |= {rank} if rank >= 0 else set(range(ranks))
-    return {number: len(members) for number, members in found.items()}
+def _moved(prefix: str, counters: pd.DataFrame) -> list[int]:
+    """Bytes of each record; H5F counts none."""
+    if f"{prefix}_BYTES_READ" not in counters:
+        return [0] * len(counters)
+    read, written = (counters[f"{prefix}_BYTES_{direction}"].clip(lower=0) for direction in ("READ", "WRITTEN"))
+    found: list[int] = (read + written).tolist()
+    return found
+
+
+#: A file with less than this part of all bytes is no data file (locks, settings) and says nothing about sharing.
+_DATA_FRACTION = 0.01
+
+
+def _ranks_of_files(files: list[int], rank_of: list[int], moved: list[int], ranks: int) -> list[int]:
+    """How many ranks moved bytes of each data file; rank -1 stands for all. Without any bytes, who has a record."""
+    users: defaultdict[int, set[int]] = defaultdict(set)
+    amount: Counter[int] = Counter()
+    for file, rank, count in zip(files, rank_of, moved, strict=True):
+        amount[file] += count
+        if count or not any(moved):
+            users[file] |= {rank} if rank >= 0 else set(range(ranks))
+    least = _DATA_FRACTION * sum(moved)
+    return [len(members) for file, members in users.items() if amount[file] >= least]
 
 
 def _slowest(
-    prefix: str, shared: pd.DataFrame, shared_seconds: np.ndarray[Any, Any], each: tuple[float, ...], mean: float
+    prefix: str,
+    counters: pd.DataFrame,
+    moved: list[int],
+    by_slowest: np.ndarray[Any, Any],
+    each: tuple[float, ...],
+    mean_seconds: float,
 ) -> Slowest | None:
-    """The rank that spent the longest: in files of its own and in those shared ones where it was the slowest."""
-    spent = dict(enumerate(each))
-    if f"{prefix}_SLOWEST_RANK" in shared:
-        for rank, seconds in zip(shared[f"{prefix}_SLOWEST_RANK"], shared_seconds, strict=True):
-            spent[int(rank)] += float(seconds)
-    elif len(shared):
+    """The rank that spent the longest: in files of its own and in those shared ones where it was the slowest.
+
+    Of a shared file the log has no more than that; the other ranks' times are in the mean alone.
+    """
+    ranks = len(each)
+    shared = counters["rank"].to_numpy() < 0
+    if shared.any() and f"{prefix}_SLOWEST_RANK" not in counters:
         return None
-    rank = max(spent, key=lambda number: spent[number])
-    return Slowest(rank=rank, seconds=spent[rank], mean_seconds=float(mean))
+    seconds, amount = list(each), [0] * ranks
+    for number, rank in enumerate(counters["rank"]):
+        if rank >= 0:
+            amount[rank] += moved[number]
+        else:
+            rank = int(counters[f"{prefix}_SLOWEST_RANK"].iloc[number])
+            seconds[rank] += float(by_slowest[number])
+            amount[rank] += max(0, int(counters[f"{prefix}_SLOWEST_RANK_BYTES"].iloc[number]))
+    slowest = max(range(ranks), key=lambda rank: seconds[rank])
+    return Slowest(
+        rank=slowest,
+        seconds=seconds[slowest],
+        mean_seconds=mean_seconds,
+        moved=amount[slowest],
+        mean_moved=sum(moved) / ranks,
+    )
 
 
 def _common_sizes(prefix: str, counters: pd.DataFrame) -> tuple[int, ...]:

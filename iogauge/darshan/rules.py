@@ -28,8 +28,10 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "independent": Threshold(0.1, "fraction", "of the calls that were to be collective, the part that was independent"),
     "small-bytes": Threshold(100 * 1024, "bytes", "an access up to this is small (Darshan's classes end there)"),
     "small": Threshold(0.5, "fraction", "of the accesses, the part that was small"),
-    "small-mean": Threshold(1 << 20, "bytes", "mean access above which some small ones do not matter"),
-    "unaligned": Threshold(0.1, "fraction", "of the accesses, the part that began or ended between the file system's blocks"),
+    "small-mean": Threshold(128 * 1024, "bytes", "mean access above which some small ones do not matter"),
+    "unaligned": Threshold(
+        0.1, "fraction", "of the accesses, the part that began or ended between the file system's blocks"
+    ),
     "read-while-writing": Threshold(0.1, "fraction", "bytes read that nobody asked for, to the bytes written"),
     "switches": Threshold(0.1, "fraction", "changes between reading and writing, to the writes"),
     "amplification": Threshold(1.1, "ratio", "bytes moved to storage or from it, to the benchmark's own"),
@@ -37,6 +39,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "metadata-seconds": Threshold(0.01, "seconds", "a rank's time in metadata below which it does not matter"),
     "slow": Threshold(1.3, "ratio", "the slowest rank's or node's time to the mean of the others"),
     "slow-seconds": Threshold(0.01, "seconds", "the difference below which it does not matter"),
+    "fsync-bytes": Threshold(1 << 20, "bytes", "what is written up to this need not be forced to storage"),
     "bytes": Threshold(0.01, "fraction", "difference between Darshan's bytes and the benchmark's"),
     "witness": Threshold(0.15, "fraction", "how far Darshan's rate may lie outside of the benchmark's limits"),
     "change": Threshold(0.2, "fraction", "change of a count, a volume or a share of time that is told"),
@@ -217,7 +220,9 @@ def _metadata(summary: Summary, claim: Claim) -> _Said:
         return None
     shares = {}
     for module, layer in summary.layers.items():
-        if module != "H5F" and layer.seconds and layer.calls:  # H5F has no other time, and its flushes are counted there
+        if (
+            module != "H5F" and layer.seconds and layer.calls
+        ):  # H5F has no other time, and its flushes are counted there
             each = layer.metadata_seconds / summary.ranks
             if _above("metadata-seconds", each) and _above("metadata", layer.metadata_seconds / layer.seconds):
                 shares[module] = layer
@@ -232,20 +237,26 @@ def _metadata(summary: Summary, claim: Claim) -> _Said:
     return text, {"metadata_seconds": layer.metadata_seconds, "seconds": layer.seconds}
 
 
-def _slow_node(summary: Summary, claim: Claim, layer: Layer) -> _Said:
+def _is_slow(seconds: float, rest: float) -> bool:
+    return rest > 0 and _above("slow", seconds / rest) and _above("slow-seconds", seconds - rest)
+
+
+def _slow_node(layer: Layer, claim: Claim) -> _Said:
     if len(claim.hosts) < 2 or not layer.rank_seconds:
         return None
     means = {
-        host: sum(layer.rank_seconds[rank] for rank in ranks) / len(ranks) for host, ranks in claim.hosts.items() if ranks
+        host: sum(layer.rank_seconds[rank] for rank in ranks) / len(ranks)
+        for host, ranks in claim.hosts.items()
+        if ranks
     }
     host = max(means, key=lambda name: means[name])
     others = [mean for name, mean in means.items() if name != host]
     rest = sum(others) / len(others)
-    if not rest or not _above("slow", means[host] / rest) or not _above("slow-seconds", means[host] - rest):
+    if not _is_slow(means[host], rest):
         return None
     text = (
         f"One slow node: the ranks on {host} spent {_seconds(means[host])} each in I/O, those on the other "
-        f"{_many(len(others), 'node')} {_seconds(rest)}, {_times(means[host] / rest)} less"
+        f"{_many(len(others), 'node')} {_seconds(rest)}: {_times(means[host] / rest)} as long"
     )
     return text, {"node_seconds": means[host], "others_seconds": rest}
 
@@ -256,17 +267,20 @@ def _slow(summary: Summary, claim: Claim) -> _Said:
     if module is None or summary.ranks < 2:
         return None
     layer = summary.layers[module]
-    node = _slow_node(summary, claim, layer)
+    node = _slow_node(layer, claim)
     if node is not None or layer.slowest is None:
         return node
     slowest: Slowest = layer.slowest
     rest = (slowest.mean_seconds * summary.ranks - slowest.seconds) / (summary.ranks - 1)
-    if rest <= 0 or not _above("slow", slowest.seconds / rest) or not _above("slow-seconds", slowest.seconds - rest):
+    if not _is_slow(slowest.seconds, rest):
         return None
     host = next((f" on {name}" for name, ranks in claim.hosts.items() if slowest.rank in ranks), "")
+    rest_moved = (slowest.mean_moved * summary.ranks - slowest.moved) / (summary.ranks - 1)
+    busy = slowest.moved > THRESHOLDS["slow"].value * max(rest_moved, 1)
     text = (
-        f"One slow rank: rank {slowest.rank}{host} spent {_seconds(slowest.seconds)} in {module}, the others "
-        f"{_seconds(rest)} in the mean, {_times(slowest.seconds / rest)} less"
+        f"{'One busy' if busy else 'One slow'} rank: rank {slowest.rank}{host} spent {_seconds(slowest.seconds)} in {module}, "
+        f"the others {_seconds(rest)} in the mean: {_times(slowest.seconds / rest)} as long, for {in_units(slowest.moved)} "
+        f"against {in_units(max(0, round(rest_moved)))}"
     )
     return text, {"rank": slowest.rank, "seconds": slowest.seconds, "others_seconds": rest}
 
@@ -274,7 +288,7 @@ def _slow(summary: Summary, claim: Claim) -> _Said:
 def _no_fsync(summary: Summary, claim: Claim) -> _Said:
     """What was written was never forced to storage."""
     layer = _storage(summary)
-    if layer is None or not layer.bytes_written or claim.fsync is False:
+    if layer is None or not _above("fsync-bytes", layer.bytes_written) or claim.fsync is False:
         return None
     mpiio, hdf5 = summary.layers.get("MPI-IO"), summary.layers.get("H5F")
     syncs = _all_of(layer, "FSYNCS", "FDSYNCS")
@@ -308,7 +322,8 @@ def _bytes(summary: Summary, claim: Claim) -> _Said:
     if module is None:
         return None
     layer = summary.layers[module]
-    wrong, numbers = [], {}
+    wrong: list[str] = []
+    numbers: dict[str, float] = {}
     for direction, said, seen in (
         ("written", claim.bytes_written, layer.bytes_written),
         ("read", claim.bytes_read, layer.bytes_read),

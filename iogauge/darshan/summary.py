@@ -24,11 +24,13 @@ class _Value(BaseModel):
 
 
 class Slowest(_Value):
-    """Who spent the longest in a module: ``rank`` in seconds, against the mean of all ranks."""
+    """Who spent the longest in a module, against the mean of all ranks; ``moved`` and ``mean_moved`` are bytes."""
 
     rank: Count
     seconds: Seconds
     mean_seconds: Seconds
+    moved: Count
+    mean_moved: Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Layer(_Value):

@@ -10,13 +10,14 @@ from reframe.core.builtins import fixture, run_before, sanity_function, variable
 
 from iogauge import __version__, series
 from iogauge.adapters.kernel import read_records
-from iogauge.errors import Refusal
+from iogauge.errors import InputError, Refusal
 from iogauge.judge import Expectation, Judgement, invalid, judge
 from iogauge.measurement import Measurement
 from iogauge.scheduler import why_ended
 
 from .axes import Axes
 from .bands import Bands
+from .darshan import LINKED, Darshan, runtime_of
 from .file_system import CASE_FOLDER, OwnFolder
 from .scheduling import OneAtATime
 
@@ -38,6 +39,11 @@ class KernelBuild(rfm.CompileOnlyRegressionTest):
         self.build_system.builddir = "build"
         self.build_system.config_opts = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
         self.build_system.max_concurrency = 4
+        if runtime_of(self.current_environ) == LINKED:
+            self.build_system.config_opts += [
+                '-DCMAKE_EXE_LINKER_FLAGS="$(darshan-config --pre-ld-flags)"',
+                '-DCMAKE_C_STANDARD_LIBRARIES="$(darshan-config --post-ld-flags)"',
+            ]
 
     @sanity_function
     def kernels_are_there(self):
@@ -47,7 +53,7 @@ class KernelBuild(rfm.CompileOnlyRegressionTest):
         return Path(self.stagedir) / "build" / kernel
 
 
-class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, rfm.RunOnlyRegressionTest):
+class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, rfm.RunOnlyRegressionTest):
     """What writes our records: run in the case's own folder, and judged by them.
 
     A check gives ``kernel`` (also the word before ``: error:`` in what it says when it fails), ``pattern()`` (the record's
@@ -111,7 +117,9 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, rfm.RunOnlyRegressionTest
                 self.portable_bands(),
             )
             judgement = self.with_evidence(judgement, stage)
-        except Refusal as refusal:
+            if self.profiled and judgement.verdict != "invalid":
+                judgement = judgement.model_copy(update={"profile": self.profile_of(measurements)})
+        except (Refusal, InputError) as refusal:
             judgement = invalid([str(refusal)])
         self.judgement = judgement.model_dump(mode="json")
         self.verdict = judgement.verdict
