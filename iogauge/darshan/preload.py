@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from iogauge.errors import InputError
+
+#: The environment's extra that names the runtime's library, as a shell expression; or LINKED.
+EXTRA = "darshan"
+
+#: Programs are linked with Darshan when they are built, as statically linked ones have to be.
+LINKED = "linked"
+
 #: Below the case's stage folder.
 LOG_FILE = "darshan.log"
 CONFIGURATION_FILE = "darshan.conf"
@@ -11,6 +19,16 @@ RANKS_APART = 256
 
 #: What Darshan keeps records for by itself: files of a process, of a module.
 _DEFAULT_RECORDS = 1024
+
+
+def checked_runtime(value: object, environment: str) -> str:
+    """What an environment's extra says. Raises :class:`InputError` for what is no path."""
+    if not isinstance(value, str) or any(character in value for character in '"`\n') or "$(" in value:
+        raise InputError(
+            f"{value!r}: a path with variables, or {LINKED!r}, is allowed; quotes, commands and line breaks are not",
+            key=f"environments.{environment}.extras.{EXTRA}",
+        )
+    return value
 
 
 def configuration(folder: str, *, records: int = 0, ranks: int = 1, without: tuple[str, ...] = ()) -> str:

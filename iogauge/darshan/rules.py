@@ -41,7 +41,8 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "slow-seconds": Threshold(0.01, "seconds", "the difference below which it does not matter"),
     "fsync-bytes": Threshold(1 << 20, "bytes", "what is written up to this need not be forced to storage"),
     "bytes": Threshold(0.01, "fraction", "difference between Darshan's bytes and the benchmark's"),
-    "witness": Threshold(0.15, "fraction", "how far Darshan's rate may lie outside of the benchmark's limits"),
+    "witness": Threshold(0.15, "fraction", "how far Darshan's time may lie outside of the benchmark's limits"),
+    "witness-seconds": Threshold(0.02, "seconds", "the same in time: what a busy machine takes from a run for itself"),
     "change": Threshold(0.2, "fraction", "change of a count, a volume or a share of time that is told"),
 }
 

@@ -64,7 +64,6 @@ struct run {
     const struct common_settings *common;
     const struct layout *layout;
     int case_number;
-    bool warming_up; /* in files of its own, so that a profiler, which knows files by their names, leaves it out */
     int source;      /* read: the rank whose data this rank reads */
     bool everything; /* read: all of it, whatever selection is set: the check of what was written */
     struct store_settings store;

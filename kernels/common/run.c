@@ -28,7 +28,6 @@ struct session {
     const char *swept;    /* name of the sweep's case that is running, or NULL */
     struct a_case *cases; /* of it: itself and its baselines */
     int case_count;
-    bool warming_up;
     char started[32];
     FILE *json; /* rank 0 */
     char json_part[PATH_BYTES];
@@ -94,8 +93,8 @@ const char *run_path(const struct run *run, int file, int rank, char *buffer, si
     }
     if (run->common->sharing == SHARING_PROCESS || run->common->sharing == SHARING_NODE)
         snprintf(own, sizeof own, "-rank%d", run_opener(run, rank));
-    snprintf(buffer, buffer_bytes, "%s/%.*s-%s%d-file%d%s.%s", dir, (int)(end - begin), dir + begin,
-             run->warming_up ? "warmup" : "case", run->case_number, file, own, endings[run->common->interface]);
+    snprintf(buffer, buffer_bytes, "%s/%.*s-case%d-file%d%s.%s", dir, (int)(end - begin), dir + begin, run->case_number,
+             file, own, endings[run->common->interface]);
     return buffer;
 }
 
@@ -229,7 +228,6 @@ static struct run run_of(struct session *session, int number, struct stopwatch *
                         .common = c->common,
                         .layout = &c->layout,
                         .case_number = number,
-                        .warming_up = session->warming_up,
                         .source = c->reading_from[c->world.rank],
                         .store = c->store,
                         .watch = watch};
@@ -325,9 +323,7 @@ static void check_folder(struct session *session)
     stop_all_if(session->world.comm, EXIT_BAD_INPUT, problem);
     for (int i = 0; writes && i < session->case_count; i++)
         if (takes_part(&session->cases[i])) {
-            struct run run = run_of(session, i, NULL);
-            each_own_file(session, &run, note_existing, problem);
-            run.warming_up = true;
+            const struct run run = run_of(session, i, NULL);
             each_own_file(session, &run, note_existing, problem);
         }
     stop_all_if(session->world.comm, EXIT_BAD_INPUT, problem);
@@ -632,9 +628,7 @@ static void measure(struct session *session)
         stop_rank("out of memory");
     for (int i = 0; i < session->case_count; i++)
         allocate(&session->cases[i], session->pattern, operations);
-    for (uint64_t round = 0; round < rounds; round++) {
-        /* What is only read is there under its name. */
-        session->warming_up = round < common->warmup && common->operation != OPERATION_READ;
+    for (uint64_t round = 0; round < rounds; round++)
         for (int i = 0; i < session->case_count; i++) {
             const int number = (int)((round + (uint64_t)i) % (uint64_t)session->case_count);
             struct a_case *c = &session->cases[number];
@@ -644,7 +638,6 @@ static void measure(struct session *session)
             for (int o = 0; o < operations && round >= common->warmup; o++)
                 c->results[(uint64_t)o * common->repeats + round - common->warmup] = results[o];
         }
-    }
     free(results);
 }
 

@@ -1,33 +1,54 @@
 """The case under Darshan: what it did in terms of calls, bytes and time, seen by somebody else than the benchmark."""
 
+import sys
 from pathlib import Path
 
 import reframe as rfm
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import loggable, run_after, run_before, variable
 
+from iogauge.adapters.kernel import read_records
 from iogauge.darshan.log import read_log
-from iogauge.darshan.preload import CONFIGURATION_FILE, LOG_FILE, configuration, files_of_case, variables
+from iogauge.darshan.preload import (
+    CONFIGURATION_FILE,
+    EXTRA,
+    LINKED,
+    LOG_FILE,
+    checked_runtime,
+    configuration,
+    files_of_case,
+    variables,
+)
 from iogauge.darshan.profile import Profile, profile
-from iogauge.errors import Refusal
+from iogauge.errors import InputError, Refusal
 
-#: The environment's extra that names the runtime's library, as a shell expression; or LINKED.
-EXTRA = "darshan"
+from .file_system import CASE_FOLDER
 
-#: Programs are linked with Darshan when they are built, as statically linked ones have to be.
-LINKED = "linked"
+#: Of the run under Darshan, where it is one of its own.
+PROFILED_FOLDER = f"{CASE_FOLDER}/profiled"
+PROFILED_RECORDS = "darshan.jsonl"
+OUTPUT = "darshan.out"
+EXIT_CODE = "darshan_exit_code.txt"
 
 
 def runtime_of(environ) -> str:
-    """The library to preload, LINKED, or nothing."""
-    return str(environ.extras.get(EXTRA, ""))
+    """The library to preload, LINKED, or nothing. Exits as ReFrame does for a configuration that is wrong."""
+    try:
+        return checked_runtime(environ.extras.get(EXTRA, ""), environ.name)
+    except InputError as error:
+        print(f"iogauge: error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 class Darshan(rfm.RegressionTestPlugin):
     """Runs the case's program under Darshan and keeps its log; ``-S darshan=1`` or ``0``, else where there is a runtime.
 
-    The library is preloaded into the program alone: the launcher starts ``env LD_PRELOAD=... PROGRAM``, on all nodes, whichever
-    launcher it is. What is preloaded already stays. A program that is linked statically takes no preload; the environment
+    A check that has rates of its own to protect gives ``profiled_options()``: its program then runs once more with these,
+    after the measured run and in the same job, and it is this run that Darshan sees. Counting costs a fraction of a microsecond a
+    call, which a comparison of small accesses would show (docs/darshan.md). Without, the measured run is under Darshan.
+
+    The library is preloaded into the program alone: the launcher starts ``env LD_PRELOAD=... PROGRAM``, whichever launcher
+    it is. What is preloaded already stays. A program that is linked statically takes no preload; the environment
     then says ``linked``, and its build links it with Darshan (mixins.kernel).
 
     Needs: ``interface``, ``pattern()``, ``num_tasks``, and the executable from a hook ``run_before("run")``.
@@ -62,10 +83,32 @@ class Darshan(rfm.RegressionTestPlugin):
             f"darshan=1: environment {self.current_environ.name} names no runtime of Darshan (extras, {EXTRA!r})",
         )
 
+    def profiled_options(self):
+        """The program's options for a run of its own under Darshan, which writes ``PROFILED_RECORDS``; None: there is none."""
+        return
+
     @run_before("run", always_last=True)
     def run_under_darshan(self):
         if not self.profiled:
             return
+        self._write_configuration()
+        runtime = runtime_of(self.current_environ)
+        command = " ".join([self._environment(runtime), self.executable])
+        if runtime != LINKED:
+            self.prerun_cmds += [f'iogauge_darshan "{runtime}" {self.executable}']
+        options = self.profiled_options()
+        if options is None:
+            self.executable = command
+        else:
+            launcher = self.job.launcher.run_command(self.job)
+            self.postrun_cmds += [
+                f'[ "$(cat exit_code.txt)" != 0 ] || {{ mkdir "{PROFILED_FOLDER}" && '
+                f"{launcher} {command} {' '.join(options)} >{OUTPUT} || echo $? >{EXIT_CODE}; }}"
+            ]
+            self.keep_files += [PROFILED_RECORDS, OUTPUT]
+        self.keep_files += [LOG_FILE]
+
+    def _write_configuration(self):
         settings = configuration(
             r"/iogauge-case\.",
             records=self.darshan_records,
@@ -73,11 +116,6 @@ class Darshan(rfm.RegressionTestPlugin):
             without=self.darshan_without,
         )
         Path(self.stagedir, CONFIGURATION_FILE).write_text(settings, encoding="utf-8")
-        runtime = runtime_of(self.current_environ)
-        if runtime != LINKED:
-            self.prerun_cmds += [f'iogauge_darshan "{runtime}" {self.executable}']
-        self.executable = " ".join([self._environment(runtime), self.executable])
-        self.keep_files += [LOG_FILE]
 
     def _environment(self, runtime: str) -> str:
         library = "" if runtime == LINKED else f"{runtime}${{LD_PRELOAD:+:$LD_PRELOAD}}"
@@ -85,11 +123,18 @@ class Darshan(rfm.RegressionTestPlugin):
 
     def profile_of(self, measurements) -> Profile:
         """What Darshan says of the case. Raises :class:`Refusal` without a complete log of what the case did."""
-        log = Path(self.stagedir, LOG_FILE)
+        stage = Path(self.stagedir)
+        failed = stage / EXIT_CODE
         try:
-            summary = read_log(log, only=files_of_case(), needs=self._modules_needed())
+            if failed.exists():
+                raise Refusal(
+                    f"the run under Darshan ended with exit code {failed.read_text(encoding='utf-8').strip()}"
+                )
+            summary = read_log(stage / LOG_FILE, only=files_of_case(), needs=self._modules_needed())
         except Refusal as refusal:
             raise Refusal(f"{refusal}{self._hint()}") from refusal
+        if self.profiled_options() is not None:
+            measurements = read_records(stage / PROFILED_RECORDS)
         found = profile(LOG_FILE, summary, measurements)
         self.darshan_flags = "; ".join(found.flags)
         return found

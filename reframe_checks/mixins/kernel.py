@@ -10,6 +10,7 @@ from reframe.core.builtins import fixture, run_before, sanity_function, variable
 
 from iogauge import __version__, series
 from iogauge.adapters.kernel import read_records
+from iogauge.darshan.preload import LINKED
 from iogauge.errors import InputError, Refusal
 from iogauge.judge import Expectation, Judgement, invalid, judge
 from iogauge.measurement import Measurement
@@ -17,7 +18,7 @@ from iogauge.scheduler import why_ended
 
 from .axes import Axes
 from .bands import Bands
-from .darshan import LINKED, Darshan, runtime_of
+from .darshan import PROFILED_FOLDER, PROFILED_RECORDS, Darshan, runtime_of
 from .file_system import CASE_FOLDER, OwnFolder
 from .scheduling import OneAtATime
 
@@ -162,20 +163,24 @@ class KernelCheck(RecordsCheck):
         return ["interface=mpiio", "interface=posix"]
 
     def kernel_options(self, records_file: str) -> list[str]:
+        keep = {"keep-empty": "yes"} if self.leaves_a_file and self.layout_can_be_read() else {}
+        options = self._options(CASE_FOLDER, self.repeats, self.warmup, json=records_file, **keep)
+        return [*options, *(f"--baseline {changes}" for changes in self.baselines())]
+
+    def profiled_options(self) -> list[str]:
+        """Twice, for Darshan: nothing but the case itself, so that all of the log is of it."""
+        return self._options(PROFILED_FOLDER, min(2, self.repeats), 0, json=PROFILED_RECORDS)
+
+    def _options(self, folder: str, repeats: int, warmup: int, **others: str) -> list[str]:
         options = {
             "interface": self.interface,
             "collective": "yes" if self.collective else "no",
-            "repeats": self.repeats,
-            "warmup": self.warmup,
-            "json": records_file,
-            **({"keep-empty": "yes"} if self.leaves_a_file and self.layout_can_be_read() else {}),
+            "repeats": repeats,
+            "warmup": warmup,
+            **others,
             **self.pattern_options(),
         }
-        return [
-            f'--dir "{CASE_FOLDER}"',
-            *(f"--{name} {value}" for name, value in options.items()),
-            *(f"--baseline {changes}" for changes in self.baselines()),
-        ]
+        return [f'--dir "{folder}"', *(f"--{name} {value}" for name, value in options.items())]
 
     @run_before("run")
     def set_command(self):
