@@ -97,7 +97,7 @@ def test_a_runtime_that_is_no_path_ends_reframe_with_exit_code_2(site):
     [
         ({"DARSHAN_DISABLE": "1"}, "Darshan left no log: darshan.log does not exist"),
         ({"DARSHAN_MOD_DISABLE": "H5F,H5D"}, "has no H5F records of the case's files, only of MPI-IO, POSIX"),
-        ({"DARSHAN_NAMEMEM": "0"}, "it is partial, no memory was left for all records"),
+        ({"DARSHAN_MODMEM": "0.1"}, "it is partial, no memory was left for all records"),
     ],
 )
 def test_a_log_that_is_missing_partial_or_without_hdf5_makes_the_case_invalid(site, settings, reason):

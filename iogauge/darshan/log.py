@@ -99,6 +99,8 @@ def _answer(sender: Connection, errors: int, path: Path, only: str) -> None:
                 f"MODMEM and NAMEMEM)"
             )
         else:
+            if "HEATMAP" in report.modules:
+                report.read_all_heatmap_records()  # the last part of a log: it tells whether the end is there
             sender.send(_summary(report, only))
     except Exception as error:  # whatever a damaged log makes PyDarshan stumble over is the answer
         sender.send(" ".join(f"{type(error).__name__}: {error}".split()))

@@ -122,7 +122,7 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, rfm.RunOnlyRegre
                 judgement = judgement.model_copy(update={"profile": self.profile_of(measurements)})
         except (Refusal, InputError) as refusal:
             judgement = invalid([str(refusal)])
-        self.judgement = judgement.model_dump(mode="json")
+        self.judgement = judgement.model_dump(mode="json", by_alias=True)
         self.verdict = judgement.verdict
         if judgement.rows:
             self.band_status = ", ".join(dict.fromkeys(row.band_status for row in judgement.main_rows))
