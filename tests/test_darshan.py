@@ -113,6 +113,12 @@ def test_a_log_that_is_cut_off_anywhere_or_damaged_is_refused_and_never_crashes(
     assert not multiprocessing.active_children()
 
 
+def test_a_log_that_darshan_itself_calls_partial_is_refused():
+    """The runtime was given room for two datasets, and the case has eight."""
+    with pytest.raises(Refusal, match=r"it is partial, no memory was left for all records of H5D"):
+        read_log(LOGS / "refused" / "partial.darshan")
+
+
 def test_a_log_without_the_records_that_a_case_needs_is_refused():
     with pytest.raises(Refusal, match=r"has no H5F records of the case's files, only of POSIX"):
         read_log(LOGS / "kernel_posix.darshan", only=files_of_case(), needs=("H5F",))

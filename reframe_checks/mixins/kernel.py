@@ -41,10 +41,7 @@ class KernelBuild(rfm.CompileOnlyRegressionTest):
         self.build_system.config_opts = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
         self.build_system.max_concurrency = 4
         if runtime_of(self.current_environ) == LINKED:
-            self.build_system.config_opts += [
-                '-DCMAKE_EXE_LINKER_FLAGS="$(darshan-config --pre-ld-flags)"',
-                '-DCMAKE_C_STANDARD_LIBRARIES="$(darshan-config --post-ld-flags)"',
-            ]
+            self.build_system.config_opts += ['-DIOGAUGE_DARSHAN="$(command -v darshan-config)"']
 
     @sanity_function
     def kernels_are_there(self):
