@@ -298,6 +298,9 @@ def test_the_diagnosis_stands_beside_the_verdict_and_what_changed_comes_first(tm
     night = night_with(a_profile(changes=("POSIX: fsyncs 8 instead of 4",)))
     first, *others = night.cases[0].judgement.diagnosis
     assert first == "POSIX: fsyncs 8 instead of 4"
+    disagrees = a_profile().witness.model_copy(update={"agrees": False})
+    flagged = a_profile(changes=("POSIX: fsyncs 8 instead of 4",), witness=disagrees)
+    assert flagged.sentences[:2] == ("POSIX: fsyncs 8 instead of 4", disagrees.text)
     assert any("Collective I/O was asked for" in sentence for sentence in others)
     page = render(night)
     assert page.index("POSIX: fsyncs 8") < page.index("Collective I/O was asked for") < page.index("Darshan agrees")
