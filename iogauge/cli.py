@@ -16,6 +16,8 @@ from rich.progress import Progress as Bar
 
 from iogauge import __version__, nightly, site_check, sweep, terminal
 from iogauge.case_folders import remove_left_over
+from iogauge.darshan import show
+from iogauge.darshan.rules import Claim
 from iogauge.errors import InputError
 from iogauge.measurement import Metric
 from iogauge.night import Night
@@ -185,6 +187,61 @@ def sweep_command(records: Path, metric: Metric, single: Path | None, table: Pat
         terminal.print_sweep(console, summary)
     if speedups:
         terminal.print_speedups(console, speedups)
+
+
+@main.command("darshan")
+@click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--records",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="records of the same run (a kernel's --json): what it says of itself is compared",
+)
+@click.option("--only", default="", metavar="REGEX", help="only files whose names match")
+@click.option("--written", type=click.IntRange(min=0), help="bytes that the benchmark says it wrote")
+@click.option("--read", type=click.IntRange(min=0), help="bytes that the benchmark says it read")
+@click.option("--collective", is_flag=True, help="the benchmark was asked for collective transfers")
+@click.option(
+    "--good",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="a log of the same case when it was well: what changed is said first",
+)
+@click.option("--json", "as_json", is_flag=True, help="print summary and diagnosis as JSON")
+@_answers
+def darshan_command(
+    log: Path,
+    records: Path | None,
+    only: str,
+    written: int | None,
+    read: int | None,
+    collective: bool,
+    good: Path | None,
+    as_json: bool,
+) -> int:
+    """Say what a Darshan log has seen, and what is worth knowing of it.
+
+    \b
+    Examples:
+      iogauge darshan darshan.log
+      iogauge darshan darshan.log --records darshan.jsonl --good last-week/darshan.log
+
+    Exit codes: 0 it was read; 1 the log and the benchmark disagree; 2 it is no complete log.
+    """
+    if records is not None and (written is not None or read is not None or collective or only):
+        raise InputError(
+            "says all of it; --only, --written, --read and --collective are for other benchmarks", key="--records"
+        )
+    shown = show.look(
+        log,
+        records=records,
+        only=only,
+        good=good,
+        said=Claim(bytes_written=written, bytes_read=read, collective=collective or None),
+    )
+    if as_json:
+        click.echo(shown.model_dump_json(by_alias=True, indent=1))
+    else:
+        show.print_look(_console(), shown)
+    return 1 if shown.flags else 0
 
 
 def _listed(numbers: Iterable[int]) -> str:

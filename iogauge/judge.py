@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from iogauge import placement, series
 from iogauge.bands import Band, Medium, PortableBands, SiteBands
+from iogauge.darshan.profile import Profile
 from iogauge.measurement import Measurement, Metric, Unit, ratio
 
 Verdict = Literal["pass", "no reference", "too noisy", "regressed", "improved", "invalid", "skipped"]
@@ -99,18 +100,30 @@ class Row(_Value):
 
 
 class Judgement(_Value):
-    """The verdict on one job with its reasons and evidence; ``layout`` is how its files lay on the storage's targets."""
+    """The verdict on one job with its reasons and evidence; ``layout`` is how its files lay on the storage's targets,
+    ``profile`` what Darshan saw of it, where it looked."""
 
     verdict: Verdict
     reasons: tuple[str, ...]
     placement: str
     layout: str = ""
     rows: tuple[Row, ...]
+    profile: Profile | None = None
 
     @property
     def main_rows(self) -> tuple[Row, ...]:
         """The rows of the case itself, without its baselines."""
         return tuple(row for row in self.rows if row.role == "main")
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Why a true measurement is not to be taken as it is: Darshan, a second witness, disagrees."""
+        return self.profile.flags if self.profile else ()
+
+    @property
+    def diagnosis(self) -> tuple[str, ...]:
+        """What Darshan's counters say, in sentences: what changed first."""
+        return self.profile.sentences if self.profile else ()
 
 
 def invalid(reasons: Sequence[str], where: str = "") -> Judgement:

@@ -24,6 +24,9 @@ STYLES = {
     "pass": ("✓", "green"),
 }
 
+#: Beside the verdict of a case on which the witnesses disagree.
+FLAG = "[bold yellow]flagged[/]"
+
 BANDS = {
     "found": "site",
     "missing": "none",
@@ -94,7 +97,12 @@ def counts_line(night: Night) -> str:
     words = {"pass": "passed", "no reference": "without any reference"}
     counts = [(verdict, number) for verdict, number in night.counts.items() if number or verdict != "skipped"]
     parts = [f"{number} {words.get(verdict, verdict)}" for verdict, number in counts]
-    return ", ".join(parts) + f"; {without} series have no site band yet"
+    flagged = sum(bool(case.judgement.flags) for case in night.cases)
+    return (
+        ", ".join(parts)
+        + (f"; {flagged} case{'s' * (flagged != 1)} flagged: Darshan disagrees" if flagged else "")
+        + f"; {without} series have no site band yet"
+    )
 
 
 def print_night(console: Console, night: Night) -> None:
@@ -151,18 +159,21 @@ def _cells(night: Night, case: Case, row: Row) -> tuple[str, ...]:
         verified(row),
         case.judgement.placement,
         BANDS[row.band_status],
-        _styled(row.verdict, verdict_text(night, row)),
+        _styled(row.verdict, verdict_text(night, row)) + (f" {FLAG}" if case.judgement.flags else ""),
     )
 
 
 def _print_reasons(console: Console, name: str, judgement: Judgement) -> None:
-    if judgement.verdict in ("invalid", "regressed", "skipped", "improved"):
+    if judgement.verdict in ("invalid", "regressed", "skipped", "improved") or judgement.flags:
         console.print(f"{_styled(judgement.verdict, judgement.verdict)}  {escape(name)}")
         for row in judgement.main_rows:
             if row.verdict in ("regressed", "improved"):
                 console.print(f"    {row.key}: {escape(row.reason)}")
         for reason in judgement.reasons if not judgement.rows else ():
             console.print(f"    {escape(reason)}")
+        slower_or_faster = judgement.verdict in ("regressed", "improved")
+        for sentence in judgement.diagnosis if slower_or_faster else judgement.flags:
+            console.print(f"    Darshan: {escape(sentence)}")
 
 
 def print_evidence(console: Console, night: Night, key: str) -> bool:
@@ -182,6 +193,10 @@ def print_evidence(console: Console, night: Night, key: str) -> bool:
         console.print(f"  placement   {escape(case.judgement.placement)}")
         if case.judgement.layout:
             console.print(f"  layout      {escape(case.judgement.layout)}")
+        for sentence in case.judgement.diagnosis:
+            console.print(f"  darshan     {escape(sentence)}")
+        if case.judgement.profile and not case.judgement.flags:
+            console.print(f"  witness     {escape(case.judgement.profile.witness.text)}")
         console.print(f"  cached      {percent(row.cached_fraction)} of the pages read were in memory")
         console.print(f"  evidence    {escape(case.stage)}", soft_wrap=True)
     without = [case for case in night.cases if not case.judgement.rows and key in case.name]

@@ -38,6 +38,7 @@ class FormatsCheck(RecordsCheck):
     kernel = "formats"
     nightly = NIGHTLY
     serial = True
+    can_be_profiled = False  # h5py and netCDF4 bring an HDF5 each, over which nothing can be preloaded
     nodes = parameter([1], type=int, loggable=True)
     ranks_per_node = parameter([1], type=int, loggable=True)
     storage = parameter(list(STORAGE), type=str, loggable=True)

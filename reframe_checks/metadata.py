@@ -37,9 +37,15 @@ class MetadataCheck(KernelCheck):
     nightly = NIGHTLY
     scaling = SCALING
     leaves_a_file = False
+    darshan_without = ("H5D",)  # a record an object and rank would be too many
     place = parameter(list(PLACES), type=str, loggable=True)
 
     objects = variable(int, value=200)  # a rank's, of each kind
+
+    @property
+    def darshan_records(self):
+        """Files of a rank, by both their names, and those that it looks at, of the case and its baseline, warming up too."""
+        return 16 * self.objects
 
     @property
     def interface(self):

@@ -147,6 +147,10 @@ site_configuration = {
             "name": "default",
             "modules": ["gcc", "openmpi", "hdf5", "cmake"],
             "features": [],
+            # Darshan's library, built for this MPI and HDF5, as a shell expression evaluated in the job: cases then run
+            # under Darshan (docs/darshan.md), unless -S darshan=0. "linked": kernels are linked with it, through the
+            # darshan-config of the build's PATH; for statically linked ones. Left out: without Darshan.
+            # "extras": {"darshan": "$DARSHAN_RUNTIME_DIR/lib/libdarshan.so"},
             "cc": "mpicc",
             "cxx": "",
             "ftn": "",

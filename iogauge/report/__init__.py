@@ -95,7 +95,15 @@ def notable(night: Night) -> list[tuple[Verdict, Case, Row | None, tuple[str, ..
         if not case.judgement.rows and case.judgement.verdict == verdict
     ]
     for verdict in ("regressed", "improved"):
-        found += [(row.verdict, case, row, (row.reason,)) for case, row in night.rows if row.verdict == verdict]
+        found += [
+            (row.verdict, case, row, (row.reason, *case.judgement.diagnosis))
+            for case, row in night.rows
+            if row.verdict == verdict
+        ]
+    told = {id(case) for _, case, _, _ in found}
+    for case in night.cases:
+        if case.judgement.flags and id(case) not in told:
+            found.append((case.judgement.verdict, case, case.judgement.main_rows[0], case.judgement.flags))
     return found
 
 

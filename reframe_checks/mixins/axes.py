@@ -16,6 +16,7 @@ from reframe.core.decorators import _register_test
 from reframe.core.runtime import runtime
 
 from iogauge.check_options import CheckOptions
+from iogauge.darshan.preload import EXTRA, checked_runtime
 from iogauge.errors import InputError
 from iogauge.sites import Site, read_site
 from iogauge.validation import python_locator
@@ -30,6 +31,8 @@ def sites() -> dict[str, Site]:
     sources = [Path(s) for s in runtime().site_config.sources if Path(s).is_file()]
     file = sources[-1] if sources else None
     try:
+        for environ in (environ for p in system.partitions for environ in p.environs):
+            checked_runtime(environ.extras.get(EXTRA, ""), environ.name)
         found = {p.fullname: read_site(p.extras, file=file) for p in system.partitions if p.extras}
         if not found:
             raise InputError(

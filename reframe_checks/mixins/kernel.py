@@ -10,13 +10,15 @@ from reframe.core.builtins import fixture, run_before, sanity_function, variable
 
 from iogauge import __version__, series
 from iogauge.adapters.kernel import read_records
-from iogauge.errors import Refusal
+from iogauge.darshan.preload import LINKED
+from iogauge.errors import InputError, Refusal
 from iogauge.judge import Expectation, Judgement, invalid, judge
 from iogauge.measurement import Measurement
 from iogauge.scheduler import SLURM, why_cancelled, why_ended
 
 from .axes import Axes
 from .bands import Bands
+from .darshan import PROFILED_FOLDER, PROFILED_RECORDS, Darshan, runtime_of
 from .file_system import CASE_FOLDER, OwnFolder
 from .scheduling import OneAtATime
 
@@ -38,6 +40,8 @@ class KernelBuild(rfm.CompileOnlyRegressionTest):
         self.build_system.builddir = "build"
         self.build_system.config_opts = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
         self.build_system.max_concurrency = 4
+        if runtime_of(self.current_environ) == LINKED:
+            self.build_system.config_opts += ['-DIOGAUGE_DARSHAN="$(command -v darshan-config)"']
 
     @sanity_function
     def kernels_are_there(self):
@@ -47,7 +51,7 @@ class KernelBuild(rfm.CompileOnlyRegressionTest):
         return Path(self.stagedir) / "build" / kernel
 
 
-class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, rfm.RunOnlyRegressionTest):
+class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, rfm.RunOnlyRegressionTest):
     """What writes our records: run in the case's own folder, and judged by them.
 
     A check gives ``kernel`` (also the word before ``: error:`` in what it says when it fails), ``pattern()`` (the record's
@@ -113,9 +117,11 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, rfm.RunOnlyRegressionTest
                 self.portable_bands(),
             )
             judgement = self.with_evidence(judgement, stage)
-        except Refusal as refusal:
+            if self.profiled and judgement.verdict != "invalid":
+                judgement = judgement.model_copy(update={"profile": self.profile_of(measurements)})
+        except (Refusal, InputError) as refusal:
             judgement = invalid([str(refusal)])
-        self.judgement = judgement.model_dump(mode="json")
+        self.judgement = judgement.model_dump(mode="json", by_alias=True)
         self.verdict = judgement.verdict
         if judgement.rows:
             self.band_status = ", ".join(dict.fromkeys(row.band_status for row in judgement.main_rows))
@@ -166,20 +172,24 @@ class KernelCheck(RecordsCheck):
         return ["interface=mpiio", "interface=posix"]
 
     def kernel_options(self, records_file: str) -> list[str]:
+        keep = {"keep-empty": "yes"} if self.leaves_a_file and self.layout_can_be_read() else {}
+        options = self._options(CASE_FOLDER, self.repeats, self.warmup, json=records_file, **keep)
+        return [*options, *(f"--baseline {changes}" for changes in self.baselines())]
+
+    def profiled_options(self) -> list[str]:
+        """Twice, for Darshan: nothing but the case itself, so that all of the log is of it."""
+        return self._options(PROFILED_FOLDER, min(2, self.repeats), 0, json=PROFILED_RECORDS)
+
+    def _options(self, folder: str, repeats: int, warmup: int, **others: str) -> list[str]:
         options = {
             "interface": self.interface,
             "collective": "yes" if self.collective else "no",
-            "repeats": self.repeats,
-            "warmup": self.warmup,
-            "json": records_file,
-            **({"keep-empty": "yes"} if self.leaves_a_file and self.layout_can_be_read() else {}),
+            "repeats": repeats,
+            "warmup": warmup,
+            **others,
             **self.pattern_options(),
         }
-        return [
-            f'--dir "{CASE_FOLDER}"',
-            *(f"--{name} {value}" for name, value in options.items()),
-            *(f"--baseline {changes}" for changes in self.baselines()),
-        ]
+        return [f'--dir "{folder}"', *(f"--{name} {value}" for name, value in options.items())]
 
     @run_before("run")
     def set_command(self):

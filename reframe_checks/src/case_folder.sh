@@ -12,6 +12,7 @@
 #   iogauge_layout FILE_SYSTEM_TYPE [ARGUMENT...]      sets the folder's layout as the site asks, and records what it is then
 #   iogauge_data_file_layout FILE_SYSTEM_TYPE          records that of a data file that the kernel made
 #   iogauge_ended CODE                                 records how the kernel ended; if badly, also what is free by then
+#   iogauge_darshan LIBRARY PROGRAM                    refuses what cannot be run under Darshan by preloading LIBRARY
 
 # How long the guard waits for space: what the case before removed may be freed late (Lustre, BeeGFS).
 : "${IOGAUGE_GUARD_WAIT_SECONDS:=30}"
@@ -207,6 +208,15 @@ iogauge_said_by() {
         timeout 60 "$@"
     else
         printf 'no tool: %s is not in PATH here\n' "$1"
+    fi
+}
+
+iogauge_darshan() {
+    [ -n "$1" ] || iogauge_refuse "Darshan: the path of its library is empty here; is its module loaded?"
+    [ -r "$1" ] || iogauge_refuse "Darshan: there is no library $1 here"
+    if command -v ldd >/dev/null && LC_ALL=C ldd "$2" 2>&1 | grep -q 'not a dynamic executable'; then
+        iogauge_refuse "Darshan: $2 is linked statically, so that nothing can be preloaded; build it linked with Darshan" \
+            "(the environment's extra darshan: linked)"
     fi
 }
 

@@ -57,6 +57,7 @@ def scripts_of(site: str, work: Path) -> dict[str, str]:
     work.mkdir()
     environment = {**os.environ, **ENVIRONMENT, "PATH": f"{HERE / 'stand_ins'}:{os.environ['PATH']}"}
     environment.pop(NIGHT_VARIABLE, None)
+    environment["IOGAUGE_DARSHAN"] = ""
     command = [Path(sys.executable).parent / "reframe", "-C", CHECKOUT / "site_configs" / f"{site}.py"]
     command += ["-c", CHECKOUT / "reframe_checks" / "particles.py", "-c", CHECKOUT / "reframe_checks" / "metadata.py"]
     command += ["--dry-run", "--prefix", work, "--report-file", work / "report.json", "--nocolor"]

@@ -1,0 +1,46 @@
+"""All that Darshan says of a case, to stand beside its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from iogauge.darshan.rules import Finding, diagnose
+from iogauge.darshan.summary import Summary
+from iogauge.darshan.witness import Witness, claim_of, witness
+from iogauge.measurement import Measurement
+
+
+class Profile(BaseModel):
+    """Summary, diagnosis and second witness. ``changes``: against the last good night, where one is known."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    log: str
+    summary: Summary
+    findings: tuple[Finding, ...]
+    witness: Witness
+    changes: tuple[str, ...] = ()
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Why the numbers are not to be taken as they are: two witnesses disagree."""
+        flags = [self.witness.text] if self.witness.agrees is False else []
+        return (*flags, *(finding.text for finding in self.findings if finding.rule == "bytes-disagree"))
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What to read: what changed first, then where the witnesses disagree, then the diagnosis."""
+        flags = self.flags
+        return (*self.changes, *flags, *(f.text for f in self.findings if f.text not in flags))
+
+
+def profile(log: str, summary: Summary, measurements: Sequence[Measurement]) -> Profile:
+    """Of the log of the job whose records these are; ``log`` is its name among the case's files."""
+    return Profile(
+        log=log,
+        summary=summary,
+        findings=diagnose(summary, claim_of(measurements)),
+        witness=witness(summary, measurements),
+    )

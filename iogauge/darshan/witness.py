@@ -1,0 +1,101 @@
+"""Darshan as a second witness: its aggregate rate has to lie where the benchmark's own times say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from iogauge.darshan.rules import THRESHOLDS, Claim
+from iogauge.darshan.summary import Module, Summary
+from iogauge.measurement import MIB, Measurement
+
+
+class Witness(BaseModel):
+    """Darshan's rate in MiB/s beside the benchmark's limits; ``agrees`` is None where they cannot be compared."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    agrees: bool | None
+    text: str
+    module: Module | None = None
+    rate: float | None = None
+    least: float | None = None
+    most: float | None = None
+
+
+def claim_of(measurements: Sequence[Measurement]) -> Claim:
+    """What the records of one job say of their main case, over all repeats, with what was read to verify."""
+    mains = [m for m in measurements if m.role == "main"]
+    first = mains[0]
+    written = sum(m.logical_bytes * len(m.repeats) for m in mains if m.operation == "write")
+    read = sum(m.logical_bytes * len(m.repeats) for m in mains if m.operation == "read")
+    pattern = first.pattern
+    fills_first = pattern.get("write_mode") in ("overwrite", "append")
+    packed = pattern.get("compress", "none") != "none"
+    exact = not (first.operations or fills_first or packed or pattern.get("content") == "foreign")
+    return Claim(
+        interface=first.interface,
+        collective=first.collective,
+        fsync=bool(pattern.get("fsync", True)),
+        bytes_written=written if exact else None,
+        bytes_read=read + _read_to_verify(mains) if exact else None,
+        whole_elements=pattern.get("locality") != "CI",
+        ranks_per_file=_ranks_per_file(first),
+        hosts=first.hosts,
+        counts_operations=first.operations > 0,
+    )
+
+
+def _read_to_verify(mains: Sequence[Measurement]) -> int:
+    """A write is read back untimed where the measured read is not of all that was written."""
+    write = next((m for m in mains if m.operation == "write"), None)
+    read = next((m for m in mains if m.operation == "read"), None)
+    if write is None or (read is not None and read.logical_bytes == write.logical_bytes):
+        return 0
+    return write.logical_bytes * len(write.repeats)
+
+
+def _ranks_per_file(m: Measurement) -> int | None:
+    """How many ranks use a file; unknown where one rank writes it, and another may read it."""
+    alone = m.pattern.get("io", "independent") not in ("independent", "collective")
+    own = m.pattern.get("file_per_process") or m.pattern.get("writers", "all") != "all"
+    return None if own or alone or m.operations else m.ranks
+
+
+def witness(summary: Summary, measurements: Sequence[Measurement]) -> Witness:
+    """Compare ``agg_perf_by_slowest`` of the module that the main case calls with the records of the same job.
+
+    What Darshan accounts to the slowest rank are calls inside the benchmark's clock: at least the transfers of the fastest
+    rank, at most all from open to close on the slowest one. So its rate lies between the observed rate and the fastest
+    rank's raw rate, give or take the tolerance (thresholds ``witness`` and ``witness-seconds``).
+    """
+    claim = claim_of(measurements)
+    mains = [m for m in measurements if m.role == "main"]
+    if claim.counts_operations:
+        return Witness(agrees=None, text="no second witness: operations are counted, which have no rate in Darshan")
+    if claim.bytes_written is None or _read_to_verify(mains):
+        return Witness(
+            agrees=None, text="no second witness: the log holds unmeasured reads and writes of the same files"
+        )
+    module = summary.top(claim.interface)
+    layer = None if module is None else summary.layers[module]
+    if layer is None or not layer.aggregate_seconds:
+        return Witness(agrees=None, text=f"no second witness: Darshan has no time of {claim.interface}")
+    said = sum(m.logical_bytes * len(m.repeats) for m in mains)
+    # A part of an element counts as all of it there: the benchmark's bytes, by Darshan's clock.
+    moved = layer.bytes_read + layer.bytes_written if claim.whole_elements or module != "H5D" else said
+    slowest = sum(repeat.total_seconds for m in mains for repeat in m.repeats)
+    # Ranks that write for others gather from them between the calls: the transfers are then no limit.
+    gathers = mains[0].pattern.get("writers", "all") in ("one", "node")
+    fastest = 0.0 if gathers else sum(repeat.least.transfer_seconds for m in mains for repeat in m.repeats)
+    rate, least = moved / MIB / layer.aggregate_seconds, said / MIB / slowest
+    most = said / MIB / fastest if fastest else None
+    # By the clock, for which 15 % of a millisecond is nothing.
+    seconds = said / MIB / rate
+    tolerance, slack = THRESHOLDS["witness"].value, THRESHOLDS["witness-seconds"].value
+    agrees = fastest * (1 - tolerance) - slack <= seconds <= slowest * (1 + tolerance) + slack
+    limits = f"{least:.4g} MiB/s or more" if most is None else f"{least:.4g} to {most:.4g} MiB/s"
+    text = f"{rate:.4g} MiB/s in {module}, the benchmark's observed and raw rates allow {limits}"
+    text = f"Darshan agrees: {text}" if agrees else f"Darshan disagrees: {text}, give or take {tolerance:.0%}"
+    return Witness(agrees=agrees, text=text, module=module, rate=rate, least=least, most=most)

@@ -1,0 +1,367 @@
+"""Darshan's logs, read and diagnosed: real logs, each rule once where it speaks and once where it is silent."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from conftest import CHECKOUT
+from samples import case, make_night
+
+from iogauge import terminal
+from iogauge.adapters.kernel import read_records
+from iogauge.cli import main
+from iogauge.darshan.changes import changes
+from iogauge.darshan.log import read_log
+from iogauge.darshan.preload import configuration, files_of_case
+from iogauge.darshan.profile import Profile, profile
+from iogauge.darshan.rules import RULES, THRESHOLDS, Claim, diagnose
+from iogauge.darshan.summary import MODULES, Summary
+from iogauge.darshan.witness import claim_of, witness
+from iogauge.errors import Refusal
+from iogauge.report import render
+
+LOGS = CHECKOUT / "tests" / "darshan_logs"
+NAMES = sorted(path.stem for path in LOGS.glob("*.darshan"))
+MIB = 1 << 20
+
+_read: dict[str, Summary] = {}
+
+
+def summary(name: str) -> Summary:
+    """Of a kernel's log the data files alone."""
+    if name not in _read:
+        only = files_of_case() if name.startswith("kernel") else ""
+        _read[name] = read_log(LOGS / f"{name}.darshan", only=only)
+    return _read[name]
+
+
+def measurements(name: str) -> list[Any]:
+    return read_records(LOGS / f"{name}.jsonl")
+
+
+def changed(found: Summary, module: str, **values: Any) -> Summary:
+    """The same with other values of one module."""
+    layers = {**found.layers, module: found.layers[module].model_copy(update=values)}
+    return found.model_copy(update={"layers": layers})
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_summary_survives_json_and_its_aggregate_rate_is_darshans_own(name):
+    import darshan
+    from darshan.backend.cffi_backend import accumulate_records
+
+    found = read_log(LOGS / f"{name}.darshan", only=".")
+    assert Summary.model_validate_json(found.model_dump_json(by_alias=True)) == found
+    report = darshan.DarshanReport(str(LOGS / f"{name}.darshan"), read_all=False)
+    for module in ("POSIX", "MPI-IO", "STDIO"):
+        if module not in report.modules:
+            continue
+        report.mod_read_all_records(module)
+        theirs = accumulate_records(report.records[module].to_df(), module, found.ranks).derived_metrics
+        layer = found.layers[module]
+        assert layer.bytes_read + layer.bytes_written == theirs.total_bytes
+        assert layer.aggregate_seconds == pytest.approx(theirs.agg_time_by_slowest)
+        assert (layer.aggregate_mib_s or 0) == pytest.approx(theirs.agg_perf_by_slowest)
+
+
+def test_counts_are_those_of_the_benchmark():
+    """IOR: 4 ranks, two segments of 8 MiB in transfers of 1 MiB, written and read."""
+    found = summary("ior_hdf5_collective")
+    layer = found.layers["H5D"]
+    assert (layer.bytes_written, layer.bytes_read, layer.calls) == (64 * MIB, 64 * MIB, 128)
+    assert found.layers["MPI-IO"]["COLL_WRITES"] == 64
+    assert (found.ranks, layer.least_ranks, layer.most_ranks) == (4, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "Darshan left no log: darshan.log does not exist"),
+        (b"", "darshan.log is empty"),
+        (b"no log at all, but some text that is long enough" * 100, "darshan.log cannot be read"),
+    ],
+)
+def test_what_is_no_log_is_refused(tmp_path, content, reason):
+    path = tmp_path / "darshan.log"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(Refusal, match=re.escape(reason)):
+        read_log(path)
+
+
+def test_a_log_that_is_cut_off_anywhere_or_damaged_is_refused_and_never_crashes(tmp_path):
+    """Darshan's library itself is killed by a signal on some of these."""
+    whole = (LOGS / "ior_posix_file_per_process.darshan").read_bytes()
+    path = tmp_path / "darshan.log"
+    for length in range(1, len(whole), len(whole) // 12):
+        path.write_bytes(whole[:length])
+        with pytest.raises(Refusal):
+            read_log(path)
+    for place in range(8, 400, 24):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        with suppress(Refusal):
+            read_log(path)
+    assert not multiprocessing.active_children()
+
+
+def test_a_log_that_darshan_itself_calls_partial_is_refused():
+    """The runtime was given room for two datasets, and the case has eight."""
+    with pytest.raises(Refusal, match=r"it is partial, no memory was left for all records of H5D"):
+        read_log(LOGS / "refused" / "partial.darshan")
+
+
+def test_a_log_without_the_records_that_a_case_needs_is_refused():
+    with pytest.raises(Refusal, match=r"has no H5F records of the case's files, only of POSIX"):
+        read_log(LOGS / "kernel_posix.darshan", only=files_of_case(), needs=("H5F",))
+
+
+def test_the_runtime_looks_at_the_cases_files_and_keeps_room_for_all():
+    assert (
+        configuration("/iogauge-case") == "NAME_EXCLUDE . *\nNAME_INCLUDE /iogauge-case *\nDISABLE_SHARED_REDUCTION\n"
+    )
+    many = configuration("/x", records=16384, ranks=4096, without=("H5D",))
+    assert "MAX_RECORDS 16384 " in many
+    assert "MODMEM 68\nNAMEMEM 17\nMOD_DISABLE H5D\n" in many
+    assert "DISABLE_SHARED_REDUCTION" not in many
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [
+        ("/s/iogauge-case.a/iogauge-case.a-case0-file0.h5", True),
+        ("/s/iogauge-case.a/iogauge-case.a-case0-file0.h5:Timestep_0/x", True),
+        ("/s/iogauge-case.a/iogauge-case.a-case1-file0.dat", False),
+        ("/s/iogauge-case.a/iogauge-case.a-case0-file0.dat.locktest.1", False),
+        ("/tmp/ompi.n1.0/1/iogauge-case.a-case0-file0.dat_cid-1-7.sm", False),
+    ],
+)
+def test_data_files_are_told_from_mpis_own(name, chosen):
+    assert bool(re.search(files_of_case(), name)) == chosen
+
+
+# --- rules --------------------------------------------------------------------------------------------------------
+
+#: Rule, log, claim, words that it says; without words it is silent.
+CI = Claim(interface="hdf5", bytes_written=256 * MIB, bytes_read=0)
+SPOKEN: list[tuple[str, str, Claim, str]] = [
+    ("bytes-disagree", "h5bench_write_CI_1d", CI, "256.0 MiB written against 2.0 GiB in H5D"),
+    ("bytes-disagree", "h5bench_write_CC_1d", CI, ""),
+    ("bytes-disagree", "h5bench_write_CI_1d", CI.model_copy(update={"whole_elements": False}), ""),
+    ("sharing", "ior_posix_file_per_process", Claim(ranks_per_file=4), "for 4 ranks, and each of 4 files was used by 1"),
+    ("sharing", "ior_hdf5_independent", Claim(ranks_per_file=4), ""),
+    ("independent-instead-of-collective", "kernel_ci_collective", Claim(collective=True), "of 128 transfers 0 reached"),
+    ("independent-instead-of-collective", "ior_hdf5_independent", Claim(collective=True), "of 128 transfers 0 reached"),
+    ("independent-instead-of-collective", "ior_hdf5_collective", Claim(collective=True), ""),
+    ("independent-instead-of-collective", "ior_hdf5_independent", Claim(collective=False), ""),
+    ("read-modify-write", "h5bench_write_CI_1d", CI, "1.9 GiB were read beside what was asked for, with 4092 changes"),
+    ("read-modify-write", "h5bench_write_CC_1d", CI, ""),
+    ("write-amplification", "h5bench_write_CI_1d", CI, "2.0 GiB were written for 256.0 MiB of the benchmark's own, 8.0 times"),
+    ("write-amplification", "hdf5_iotest_one_case", Claim(), "19.5 MiB were written for 9.8 MiB"),  # fill values
+    ("write-amplification", "h5bench_write_CC_1d", CI, ""),
+    ("read-amplification", "kernel_ci_collective", Claim(bytes_read=16 * MIB), "for 16.0 MiB of the benchmark's own"),
+    ("read-amplification", "h5bench_read_full_1d", Claim(bytes_read=256 * MIB), ""),
+    ("small-accesses", "kernel_small", Claim(), "100% of 2048 reads and writes of the file system are of 100.0 KiB or less"),
+    ("small-accesses", "ior_hdf5_independent", Claim(), ""),
+    ("unaligned-accesses", "ior_hdf5_independent", Claim(), "do not begin at a multiple of 4.0 KiB"),
+    ("unaligned-accesses", "kernel_posix", Claim(), ""),
+    ("metadata-time", "hdf5_iotest_one_case", Claim(), "spent in H5D went into opening"),
+    ("metadata-time", "hdf5_iotest_one_case", Claim(counts_operations=True), ""),
+    ("metadata-time", "ior_posix_file_per_process", Claim(), ""),
+    ("slow-rank", "h5bench_write_II_1d", Claim(hosts={"n7": [0, 1], "n8": [2, 3]}), "slow rank: rank 1 on n7 spent 0.437 s"),
+    ("slow-rank", "ior_mpiio_collective", Claim(interface="posix"), "One busy rank: rank 0 spent"),  # it writes for all
+    ("slow-rank", "ior_mpiio_collective", Claim(interface="mpiio"), ""),
+    ("no-fsync", "ior_hdf5_independent", Claim(), "64.0 MiB were written and never forced to storage"),
+    ("no-fsync", "ior_hdf5_independent", Claim(fsync=False), ""),
+    ("no-fsync", "kernel_posix", Claim(), ""),
+    ("no-fsync", "h5bench_read_full_1d", Claim(), ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "log", "claim", "words"), SPOKEN)
+def test_a_rule_speaks_where_it_has_something_to_say_and_is_silent_elsewhere(rule, log, claim, words):
+    said = {finding.rule: finding.text for finding in diagnose(summary(log), claim)}
+    if words:
+        assert words in said[rule]
+    else:
+        assert rule not in said, said[rule]
+
+
+def test_every_rule_has_a_case_that_speaks_and_one_that_does_not():
+    assert {rule for rule, _, _, words in SPOKEN if words} == set(RULES)
+    assert {rule for rule, _, _, words in SPOKEN if not words} == set(RULES)
+
+
+def test_a_slow_node_is_named_when_all_its_ranks_are_slow():
+    found = changed(summary("ior_posix_file_per_process"), "POSIX", rank_seconds=(1.0, 1.1, 2.0, 2.2))
+    claim = Claim(hosts={"n1": [0, 1], "n2": [2, 3]})
+    said = {finding.rule: finding.text for finding in diagnose(found, claim)}
+    assert said["slow-rank"].startswith("One slow node: the ranks on n2 spent 2.1 s each in I/O")
+    even = changed(found, "POSIX", rank_seconds=(1.0, 1.1, 1.0, 1.1))
+    assert "slow-rank" not in {finding.rule for finding in diagnose(even, claim)}
+
+
+def test_the_manual_has_every_rule_and_every_threshold_as_it_is():
+    text = (CHECKOUT / "docs" / "darshan.md").read_text(encoding="utf-8")
+    for rule in RULES:
+        assert f"**{rule}**" in text
+    for name, threshold in THRESHOLDS.items():
+        assert f"| `{name}` | {threshold.value:g} | {threshold.unit} | {threshold.says} |" in text
+
+
+def test_fewer_bytes_than_claimed_are_always_told():
+    claim = Claim(interface="hdf5", bytes_written=512 * MIB, whole_elements=False)
+    assert "bytes-disagree" in {finding.rule for finding in diagnose(summary("h5bench_write_CC_1d"), claim)}
+
+
+# --- the second witness -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["kernel_posix", "kernel_small", "kernel_ci_collective"])
+def test_darshan_agrees_with_the_kernel_that_it_watched(name):
+    found = witness(summary(name), measurements(name))
+    assert found.agrees, found.text
+    assert found.least is not None
+    assert profile("darshan.log", summary(name), measurements(name)).flags == ()
+
+
+@pytest.mark.parametrize("factor", [10.0, 0.1])
+def test_a_rate_that_darshans_clock_contradicts_is_flagged(factor):
+    """The kernel's log, as if Darshan had measured ten times as much time, or a tenth."""
+    name = "kernel_ci_collective"
+    layer = summary(name).layers["H5D"]
+    other = changed(summary(name), "H5D", aggregate_seconds=layer.aggregate_seconds * factor)
+    found = profile("darshan.log", other, measurements(name))
+    assert found.witness.agrees is False
+    assert found.flags == (found.witness.text,)
+    assert "give or take 15%" in found.witness.text
+
+
+def test_what_cannot_be_compared_is_said_to_be_so():
+    partial = [m.model_copy(update={"logical_bytes": m.logical_bytes // (2 if m.operation == "read" else 1)})
+               for m in measurements("kernel_posix")]  # fmt: skip
+    found = witness(summary("kernel_posix"), partial)
+    assert (found.agrees, found.text[:17]) == (None, "no second witness")
+    assert claim_of(partial).bytes_read == 2 * 24 * MIB, "the write is read back whole beside the measured read"
+
+
+# --- what changed -------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_told_of_a_night_that_is_like_the_good_one():
+    assert changes(summary("kernel_posix"), summary("kernel_posix")) == ()
+
+
+def test_other_calls_are_told_before_the_time_that_they_take():
+    said = changes(summary("ior_hdf5_collective"), summary("ior_hdf5_independent"))
+    assert said[0] == "MPI-IO: 0% collective calls instead of 80%"
+    assert any("s of a rank in" in sentence for sentence in said[1:])
+
+
+def test_the_same_calls_that_take_longer_point_to_the_storage():
+    good = summary("kernel_posix")
+    layer = good.layers["POSIX"]
+    slow = changed(good, "POSIX", write_seconds=layer.write_seconds * 3 + 1)
+    said = changes(good, slow)
+    assert said[0].startswith("The calls are those of the last good night, as many and as large, and took longer")
+    assert "in writing instead of" in said[1]
+
+
+def test_a_module_that_came_or_went_is_told():
+    said = changes(summary("ior_mpiio_collective"), summary("ior_posix_file_per_process"))
+    assert "MPI-IO is not used any more" in said
+
+
+# --- for people ---------------------------------------------------------------------------------------------------
+
+
+def a_profile(**changes_: Any) -> Profile:
+    name = "kernel_ci_collective"
+    return profile("darshan.log", summary(name), measurements(name)).model_copy(update=changes_)
+
+
+def night_with(found: Profile):
+    one = case("write")
+    judged = one.judgement.model_copy(update={"profile": found})
+    return make_night(one.model_copy(update={"judgement": judged}))
+
+
+def test_the_diagnosis_stands_beside_the_verdict_and_what_changed_comes_first(tmp_path):
+    night = night_with(a_profile(changes=("POSIX: fsyncs 8 instead of 4",)))
+    first, *others = night.cases[0].judgement.diagnosis
+    assert first == "POSIX: fsyncs 8 instead of 4"
+    disagrees = a_profile().witness.model_copy(update={"agrees": False})
+    flagged = a_profile(changes=("POSIX: fsyncs 8 instead of 4",), witness=disagrees)
+    assert flagged.sentences[:2] == ("POSIX: fsyncs 8 instead of 4", disagrees.text)
+    assert any("Collective I/O was asked for" in sentence for sentence in others)
+    page = render(night)
+    assert page.index("POSIX: fsyncs 8") < page.index("Collective I/O was asked for") < page.index("Darshan agrees")
+    night.save(tmp_path / "night.json")
+    assert type(night).load(tmp_path / "night.json") == night
+    console = terminal.Console(width=500)
+    with console.capture() as printed:
+        assert terminal.print_evidence(console, night, "particles/write")
+    assert "Collective I/O was asked for" in printed.get()
+
+
+def test_a_flag_is_in_the_table_the_counts_and_the_page():
+    disagrees = a_profile().witness.model_copy(update={"agrees": False, "text": "Darshan disagrees: 1 MiB/s"})
+    night = night_with(a_profile(witness=disagrees))
+    assert "; 1 case flagged: Darshan disagrees" in terminal.counts_line(night)
+    console = terminal.Console(width=500)
+    with console.capture() as printed:
+        terminal.print_night(console, night)
+    text = printed.get()
+    assert "flagged" in text
+    assert "Darshan: Darshan disagrees: 1 MiB/s" in text
+    page = render(night)
+    assert "<b>flagged</b>" in page
+    assert page.count("Darshan disagrees: 1 MiB/s") >= 2, "what to look at, and in the table"
+    assert "flagged" not in terminal.counts_line(night_with(a_profile()))
+
+
+def command(*arguments: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["darshan", *map(str, arguments)])
+    return result.exit_code, result.output
+
+
+def test_the_command_prints_summary_and_diagnosis_and_says_by_its_exit_code_whether_bytes_agree():
+    log = LOGS / "h5bench_write_CI_1d.darshan"
+    code, text = command(log)
+    assert code == 0
+    assert "read-modify-write" in text
+    assert all(module in text for module in MODULES)
+    code, text = command(log, "--written", 256 * MIB, "--good", LOGS / "h5bench_write_CC_1d.darshan")
+    assert code == 1
+    assert text.index("changed") < text.index("bytes-disagree")
+    code, text = command(LOGS / "kernel_posix.darshan", "--records", LOGS / "kernel_posix.jsonl", "--json")
+    assert code == 0
+    assert '"agrees": true' in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((CHECKOUT / "README.md",), "README.md: Darshan's log README.md cannot be read"),
+        ((LOGS / "kernel_posix.darshan", "--only", "("), "--only: '(' is no regular expression"),
+        ((LOGS / "kernel_posix.darshan", "--only", "nothing"), "has no records of such files"),
+        ((LOGS / "kernel_posix.darshan", "--records", CHECKOUT / "README.md"), "README.md: the kernel wrote no record"),
+        (
+            (LOGS / "kernel_posix.darshan", "--records", LOGS / "kernel_posix.jsonl", "--only", "x"),
+            "--records: says all",
+        ),
+        ((LOGS / "none.darshan",), "does not exist"),
+    ],
+)
+def test_bad_input_of_the_command_is_answered_with_exit_code_2(arguments, words):
+    code, text = command(*arguments)
+    assert code == 2
+    assert words in text
