@@ -15,23 +15,28 @@ from iogauge.detect import noise
 from iogauge.detect.noise import Bools, Floats, Integers
 
 #: Evidence (natural logarithm of a likelihood ratio) at which a slowdown is told.
-THRESHOLD = 6.5
-#: One night's evidence counts for at most this part of the threshold: two nights can never tell, three can.
-NIGHT_CAP = 0.45
+THRESHOLD = 7.5
+#: The evidence that each of ``noise.SLOWDOWNS``, and a collapse, needs, in thresholds.
+WEIGHTS = np.array([1.0, 0.95, 1.0, 1.0, 1.0, 1.0])
+#: The most that one night counts for, in thresholds: two nights can never tell, three can. Three awful nights in a row
+#: are still no rarity, so a collapse needs four.
+MOST = np.array([0.45, 0.45, 0.45, 0.45, 0.45, 0.26])
+#: The most that one night counts against: a collapse that comes and goes is one all the same.
+LEAST = np.array([-np.inf, -np.inf, -np.inf, -np.inf, -np.inf, -0.26])
 
 #: So many nights this far above the level, with at most as many others between them as have just been seen: a new level.
 RISE_NIGHTS, RISE_SCALES = 7, 2.0
 #: Fewer nights are no reference, unless they are given as one.
 LEAST_NIGHTS = 14
-#: The level moves slowly: it is taken anew once in so many nights, and every night while it is young.
-RENEWED_EVERY, YOUNG_NIGHTS = 5, 30
 
-#: A night in a maintenance slot is bad with this probability, counted as one night, until the slot has shown itself.
-SLOT_BAD_PRIOR, SLOT_PRIOR_NIGHTS = 0.7, 1.0
+#: A night in a maintenance slot is bad with this probability, counted as half a night, until the slot has shown itself.
+SLOT_BAD_PRIOR, SLOT_PRIOR_NIGHTS = 0.7, 0.5
 #: Below this many scales a night in a slot counts as bad.
 SLOT_BAD_SCALES = 2.5
 #: Slot 0: an ordinary night. 1 to 31: days of the month; 32 to 38: days of the week, Monday first.
 SLOTS = 39
+#: A night of this slot is left out.
+LEFT_OUT = -1
 
 _FORM = "iogauge.detector/1"
 
@@ -54,10 +59,9 @@ class Bank:
     """Online states of ``series`` series. Rates enter as natural logarithms."""
 
     def __init__(self, series: int, threshold: float = THRESHOLD) -> None:
-        lanes = len(noise.STEPS)
+        lanes = len(WEIGHTS)
         self.threshold = threshold
         self.kept: Floats = np.full((series, noise.KEPT_NIGHTS), np.nan)
-        self.seen: Integers = np.zeros(series, dtype=np.int64)
         self.level: Floats = np.full(series, np.nan)
         self.scale: Floats = np.full(series, np.nan)
         self.bad: Floats = np.full(series, np.nan)
@@ -77,32 +81,36 @@ class Bank:
         """Take nights, oldest first, as the reference without judging them; shape (nights, series) each."""
         for tonight, where in zip(rates, slot, strict=True):
             self._keep(np.isfinite(tonight) & (where == 0), tonight)
-        self._estimate(np.ones(len(self.seen), dtype=bool))
+        self._estimate(np.ones(len(self.level), dtype=bool))
+        last = self.kept[:, -RISE_NIGHTS:]
+        high = last > (self.level + RISE_SCALES * self.scale)[:, None]
+        risen = (high.sum(axis=1) >= RISE_NIGHTS - 1) & (self.nights() > noise.LAG_FROM_NIGHTS)
+        self.restart(risen, RISE_NIGHTS)
         reference = noise.reference(self.kept, self.level, self.scale)
         for tonight, where in zip(rates, slot, strict=True):
             self._count_slot(tonight - reference, where)
 
     def step(self, rates: Floats, slot: Integers) -> Step:
         """Judge one night: ``rates`` (NaN: none) and maintenance slots, one a series."""
+        rates = np.where(slot == LEFT_OUT, np.nan, rates)
         present = np.isfinite(rates)
         reference = noise.reference(self.kept, self.level, self.scale)
         residual = rates - reference
         known = np.isfinite(residual)
         in_slot = slot > 0
         bad = np.where(in_slot, self._slot_share(slot), self.bad)
-        cap = NIGHT_CAP * self.threshold * noise.WEIGHTS
-        tonight = np.minimum(noise.evidence(residual, self.scale, bad), cap)
+        unit = self.threshold * WEIGHTS
+        tonight = np.clip(noise.evidence(residual, self.scale, bad) / unit, LEAST, MOST)
         fresh = self.evidence <= 0
         starts = fresh & (tonight > 0) & known[:, None]
         self.before = np.where(starts, reference[:, None], self.before)
         summed = np.maximum(0.0, self.evidence + tonight)
         self.evidence = np.where(known[:, None], summed, self.evidence)
         self.since = np.where(self.evidence > 0, self.since + known[:, None], 0)
-        weighted = self.evidence / noise.WEIGHTS
-        lane = weighted.argmax(axis=1)
+        lane = self.evidence.argmax(axis=1)
         rows = np.arange(len(rates))
         result = Step(
-            score=weighted[rows, lane],
+            score=self.threshold * self.evidence[rows, lane],
             residual=residual,
             reference=reference,
             level=self.level.copy(),
@@ -135,12 +143,9 @@ class Bank:
     def _keep(self, rows: Bools, rates: Floats) -> None:
         self.kept[rows, :-1] = self.kept[rows, 1:]
         self.kept[rows, -1] = rates[rows]
-        self.seen += rows
 
     def _renew(self, rows: Bools) -> None:
-        young = ~np.isfinite(self.kept[:, -YOUNG_NIGHTS])
-        enough = np.isfinite(self.kept[:, -LEAST_NIGHTS])
-        self._estimate(rows & enough & (young | (self.seen % RENEWED_EVERY == 0)))
+        self._estimate(rows & np.isfinite(self.kept[:, -LEAST_NIGHTS]))
 
     def _estimate(self, rows: Bools) -> None:
         if rows.any():

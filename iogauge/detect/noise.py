@@ -13,9 +13,9 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
-#: The reference: the median of the last 90 nights but 7, or of the last 10 but 3 where that is clearly lower.
-LONG_NIGHTS, LONG_LAG = 90, 7
-SHORT_NIGHTS, SHORT_LAG = 10, 3
+#: The reference: the median of the last 75 nights but 7, or of the last 10 but 4 where that is clearly lower.
+LONG_NIGHTS, LONG_LAG = 75, 7
+SHORT_NIGHTS, SHORT_LAG = 10, 4
 #: Nights that a state keeps.
 KEPT_NIGHTS = LONG_NIGHTS + LONG_LAG
 #: A younger reference has no lag yet: it needs its nights.
@@ -24,20 +24,20 @@ LAG_FROM_NIGHTS = 20
 #: No series is quieter than this: the clock, the allocation, the weather of a file system.
 SCALE_FLOOR = 0.03
 #: Where a scale starts from, and the nights that this counts for.
-SCALE_PRIOR, SCALE_PRIOR_NIGHTS = 0.08, 10.0
+SCALE_PRIOR, SCALE_PRIOR_NIGHTS = 0.08, 15.0
 
 #: Below this many scales a night is bad: a neighbour, not the core of the noise.
 BAD_BELOW_SCALES = 3.0
 #: How often nights are bad before any was seen, and the nights that this counts for.
-BAD_PRIOR, BAD_PRIOR_NIGHTS = 0.1, 20.0
+BAD_PRIOR, BAD_PRIOR_NIGHTS = 0.15, 20.0
 
-#: The slowdowns looked for, and how much more evidence each needs (small ones look like slow waves of the level).
+#: The slowdowns looked for. Beside them a collapse: half of the rate is gone, or whatever more a night shows.
 SLOWDOWNS = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
 STEPS = np.log1p(-SLOWDOWNS)
-WEIGHTS = np.array([1.1, 1.0, 1.0, 1.0, 1.0])
+COLLAPSE = np.log(0.5)
 
 #: sech(CORE z) has a median absolute deviation of 1 / 1.4826 where z is in scales.
-CORE = 1.307
+CORE = 1.35
 #: Length of the tail of bad nights, in logarithms; the density that any night keeps.
 TAIL, FLAT = 0.8, 1e-4
 
@@ -84,20 +84,25 @@ def reference(kept: Floats, level: Floats, scale: Floats) -> Floats:
     recent = kept[:, -(SHORT_NIGHTS + SHORT_LAG) :]
     short = _window(recent, SHORT_NIGHTS, np.clip(nights - LAG_FROM_NIGHTS + 6, 0, SHORT_LAG))
     count = np.maximum(np.isfinite(short).sum(axis=1), 1)
-    return np.fmin(level, median(short) + 1.25 * scale / np.sqrt(count))
+    return np.asarray(np.fmin(level, median(short) + 1.25 * scale / np.sqrt(count)))
 
 
 def log_density(residual: Floats, scale: Floats, bad: Floats) -> Floats:
     """Of a night's residual: a narrow core (hyperbolic secant), and a long tail of bad nights below it."""
-    u = CORE * np.abs(residual / scale)
-    core = 2 * CORE / np.pi / scale * np.exp(-u) / (1 + np.exp(-2 * u))
-    excess = np.where(residual < scale, np.minimum(residual + scale, 0) / TAIL, (scale - residual) / (0.3 * scale + 0.05))
+    e = np.exp(-CORE * np.abs(residual / scale))
+    core = 2 * CORE / np.pi / scale * e / (1 + e * e)
+    excess = np.where(
+        residual < scale, np.minimum(residual + scale, 0) / TAIL, (scale - residual) / (0.3 * scale + 0.05)
+    )
     tail = np.exp(excess) / (TAIL + 0.3 * scale + 0.05)
     return np.asarray(np.log((1 - bad) * core + bad * tail + FLAT))
 
 
 def evidence(residual: Floats, scale: Floats, bad: Floats) -> Floats:
-    """How much likelier each residual is slowed down by each of ``SLOWDOWNS`` than not: log ratios, (series, slowdowns)."""
-    shifted = residual[:, None] - np.append(0.0, STEPS)
-    density = log_density(shifted, scale[:, None], bad[:, None])
-    return density[:, 1:] - density[:, :1]
+    """How much likelier each residual is with each of ``SLOWDOWNS``, and with a collapse, than without.
+
+    Log ratios of shape (series, slowdowns + 1).
+    """
+    steps = np.column_stack((np.zeros(len(residual)), np.tile(STEPS, (len(residual), 1)), np.fmin(residual, COLLAPSE)))
+    density = log_density(residual[:, None] - steps, scale[:, None], bad[:, None])
+    return np.asarray(density[:, 1:] - density[:, :1])
