@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from iogauge.detect import noise
-from iogauge.detect.bank import LEAST, LEAST_NIGHTS, LEFT_OUT, MOST, THRESHOLD, WEIGHTS, Bank, Step
+from iogauge.detect.bank import LEAST, LEAST_NIGHTS, LEFT_OUT, MOST, RISE_SCALES, THRESHOLD, WEIGHTS, Bank, Step
 from iogauge.detect.nights import Action, Dates, History
 from iogauge.detect.noise import Bools, Floats, Integers
 
@@ -316,6 +316,8 @@ class _Run:
         high = self.rates[began : night + 1, column] > step.level[column]
         began += int(np.argmax(high))
         before, after = float(step.level[column]), float(self.bank.level[column])
+        if after <= self.anchor[column] + RISE_SCALES * step.scale[column]:
+            return  # Back where it belongs is no improvement.
         if self._is_open(column):
             before = np.log(row.findings[-1].before)
             self._close(column, night, "faster still")
@@ -433,9 +435,9 @@ class _Run:
         have = int(self.bank.nights()[column])
         if finding is not None and finding.slower:
             return "shifted level", _told(finding)
+        if one.slots[last] == LEFT_OUT:
+            return "pass", "in a maintenance window: not judged"
         if np.isnan(at["reference"]):
-            if one.slots[last] == LEFT_OUT and have >= LEAST_NIGHTS:
-                return "pass", "in a maintenance window: not judged"
             return "no reference", f"{have} of {LEAST_NIGHTS} nights"
         smallest = self._smallest(column)
         if smallest is None or smallest > TOO_NOISY_ABOVE:
