@@ -30,7 +30,7 @@ RISE_NIGHTS, RISE_SCALES = 7, 2.0
 LEAST_NIGHTS = 14
 
 #: A night in a maintenance slot is bad with this probability, counted as half a night, until the slot has shown itself.
-SLOT_BAD_PRIOR, SLOT_PRIOR_NIGHTS = 0.7, 0.5
+SLOT_BAD_PRIOR, SLOT_PRIOR_NIGHTS = 0.8, 0.5
 #: Below this many scales a night in a slot counts as bad.
 SLOT_BAD_SCALES = 2.5
 #: Slot 0: an ordinary night. 1 to 31: days of the month; 32 to 38: days of the week, Monday first.

@@ -10,11 +10,12 @@ from math import comb
 
 import numpy as np
 
-from iogauge.detect.bank import THRESHOLD
 from iogauge.detect.nights import Dates, History
 from iogauge.detect.noise import Floats, Integers
 from iogauge.detect.verdicts import SeriesVerdict, Track, judge
 
+#: The evidence at which a file system is told to be slower: its noise is that of many series, and there are few of it.
+FUSED_THRESHOLD = 5.5
 #: Fewer series are no file system.
 LEAST_SERIES = 3
 #: All is slow when this part of the series is.
@@ -81,7 +82,7 @@ def fuse(tracks: Sequence[Track]) -> Fused:
     return Fused(dates, z, float(np.median(scales)) if scales else np.nan, slots)
 
 
-def judge_file_system(name: str, tracks: Sequence[Track], *, threshold: float = THRESHOLD) -> SeriesVerdict | None:
+def judge_file_system(name: str, tracks: Sequence[Track], *, threshold: float = FUSED_THRESHOLD) -> SeriesVerdict | None:
     """The verdict on all series of a file system at once; None with fewer than three series that have a reference.
 
     Its rates are relative: 1 is the usual level.

@@ -36,8 +36,8 @@ SLOWDOWNS = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
 STEPS = np.log1p(-SLOWDOWNS)
 COLLAPSE = np.log(0.5)
 
-#: sech(CORE z) has a median absolute deviation of 1 / 1.4826 where z is in scales.
-CORE = 1.35
+#: sech(1.307 z) has a median absolute deviation of 1 / 1.4826, z in scales; a little narrower tells small steps better.
+CORE = 1.4
 #: Length of the tail of bad nights, in logarithms; the density that any night keeps.
 TAIL, FLAT = 0.8, 1e-4
 
