@@ -15,7 +15,7 @@ from iogauge.detect import noise
 from iogauge.detect.noise import Bools, Floats, Integers
 
 #: Evidence (natural logarithm of a likelihood ratio) at which a slowdown is told.
-THRESHOLD = 7.5
+THRESHOLD = 7.0
 #: The evidence that each of ``noise.SLOWDOWNS``, and a collapse, needs, in thresholds.
 WEIGHTS = np.array([1.0, 0.95, 1.0, 1.0, 1.0, 1.0])
 #: The most that one night counts for, in thresholds: two nights can never tell, three can. Three awful nights in a row
