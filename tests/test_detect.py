@@ -156,6 +156,25 @@ def test_the_threshold_moves_the_cap_on_a_night_with_it():
         assert scores[1] < h
 
 
+def test_going_on_from_states_gives_what_judging_everything_gives():
+    steps = [(60, 0.75, 1.0), (75, 0.8, 1.1), (90, 1.0, 0.6), (60, 1.4, 0.7)]
+    logs = [slowed(slowed(noise(200, n), start, one), 130, two) for n, (start, one, two) in enumerate(steps)]
+    bless = {"s1": [Action("bless", day(110), "anna", "new quota", since=day(80))]}
+    whole = judge([series(one, f"s{n}") for n, one in enumerate(logs)], bless)
+    states: dict[str, dict[str, object]] = {}
+    for end in (20, 100, 125, 150, 199, 200):
+        parts = [series(one[:end], f"s{n}") for n, one in enumerate(logs)]
+        judged = judge(
+            parts, {key: [a for a in said if a.said < day(end)] for key, said in bless.items()}, states=states
+        )
+        states = json.loads(json.dumps(dict(zip([p.key for p in parts], judged.states, strict=True)), allow_nan=False))
+    assert judged.verdicts == whole.verdicts
+    assert [track.findings for track in judged.tracks] == [track.findings for track in whole.tracks]
+    assert any(track.findings for track in whole.tracks)
+    with pytest.raises(ValueError, match="of form 'other'"):
+        judge(parts, states={"s0": {"form": "other"}})
+
+
 class TestMaintenance:
     days = frozenset({1, 2, 3, 4})
 

@@ -185,11 +185,15 @@ class Bank:
         """A bank of states taken by ``row``; raises ValueError on a state of another form."""
         bank = cls(len(rows), threshold)
         for index, state in enumerate(rows):
-            if state.get("form") != _FORM:
-                raise ValueError(f"a detector's state of form {state.get('form')!r}; {_FORM} is known")
-            for name, values in bank._arrays().items():
-                values[index] = _values(state[name])
+            bank.put(index, state)
         return bank
+
+    def put(self, index: int, state: dict[str, Any]) -> None:
+        """Set the state of one series to one taken by ``row``; raises ValueError on a state of another form."""
+        if state.get("form") != _FORM:
+            raise ValueError(f"a detector's state of form {state.get('form')!r}; {_FORM} is known")
+        for name, values in self._arrays().items():
+            values[index] = _values(state[name])
 
     def _arrays(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}

@@ -82,7 +82,9 @@ def fuse(tracks: Sequence[Track]) -> Fused:
     return Fused(dates, z, float(np.median(scales)) if scales else np.nan, slots)
 
 
-def judge_file_system(name: str, tracks: Sequence[Track], *, threshold: float = FUSED_THRESHOLD) -> SeriesVerdict | None:
+def judge_file_system(
+    name: str, tracks: Sequence[Track], *, threshold: float = FUSED_THRESHOLD
+) -> SeriesVerdict | None:
     """The verdict on all series of a file system at once; None with fewer than three series that have a reference.
 
     Its rates are relative: 1 is the usual level.

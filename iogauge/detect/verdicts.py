@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from iogauge.detect import noise
 from iogauge.detect.bank import LEAST, LEAST_NIGHTS, LEFT_OUT, MOST, RISE_SCALES, THRESHOLD, WEIGHTS, Bank, Step
@@ -47,6 +48,8 @@ ACCEPTED_AFTER = 30
 DRIFT_NIGHTS, DRIFT_LEAST, DRIFT_SCALES = 20, 0.1, 2.0
 #: A bad night: below the reference by more than this part of it and so many scales; n of the last k are told.
 BAD_LEAST, BAD_SCALES, BAD_LOOKED_AT = 0.1, 3.0, 7
+#: Nights that are looked back at from the first one judged.
+LOOKED_BACK = 120
 #: A change of software so many nights before a slowdown began is named with it.
 CHANGE_NIGHTS = 3
 
@@ -82,6 +85,10 @@ class Finding:
     def drop(self) -> float:
         """The part of the rate that is gone; negative for a rise."""
         return 1 - self.after / self.before
+
+
+_FORM = "iogauge.series/1"
+_FINDINGS: TypeAdapter[list[Finding]] = TypeAdapter(list[Finding])
 
 
 @dataclass(frozen=True)
@@ -145,27 +152,35 @@ class Track:
 
 @dataclass(frozen=True)
 class Judged:
-    """Verdicts and tracks, one a series in the order of the histories; ``states`` go on where these nights end."""
+    """One of each a series, in the order of the histories; ``states`` are JSON values, from which ``judge`` goes on."""
 
     verdicts: tuple[SeriesVerdict, ...]
     tracks: tuple[Track, ...]
+    states: tuple[dict[str, Any], ...]
 
 
 def judge(
     histories: Sequence[History],
     actions: Mapping[str, Sequence[Action]] | None = None,
     *,
+    states: Mapping[str, dict[str, Any]] | None = None,
     threshold: float = THRESHOLD,
 ) -> Judged:
-    """Judge every night of each series; the verdicts are on the last ones. ``actions`` are by key of the series."""
+    """Judge every night of each series; the verdicts are on the last ones. ``actions`` and ``states`` are by key.
+
+    A series with a state goes on from it: only the nights after the state's are judged. Its history then has to hold, for
+    looking back, the last ``LOOKED_BACK`` nights before these, or all of them; tracks are empty before. Raises ValueError for
+    a history without a night and for a state of another form.
+    """
     if any(not len(one) for one in histories):
         empty = next(one.key for one in histories if not len(one))
         raise ValueError(f"{empty}: a history without a night")
-    run = _Run(histories, actions or {}, threshold)
+    run = _Run(histories, actions or {}, states or {}, threshold)
     for night in range(run.nights):
         run.night(night)
     run.afterwards()
-    return Judged(tuple(map(run.verdict, range(len(histories)))), tuple(map(run.track, range(len(histories)))))
+    columns = range(len(histories))
+    return Judged(tuple(map(run.verdict, columns)), tuple(map(run.track, columns)), tuple(map(run.state, columns)))
 
 
 @dataclass
@@ -195,7 +210,13 @@ class _Row:
 class _Run:
     """All series night by night; night ``i`` is the ``i``-th of each series, whatever its date."""
 
-    def __init__(self, histories: Sequence[History], actions: Mapping[str, Sequence[Action]], threshold: float) -> None:
+    def __init__(
+        self,
+        histories: Sequence[History],
+        actions: Mapping[str, Sequence[Action]],
+        states: Mapping[str, dict[str, Any]],
+        threshold: float,
+    ) -> None:
         count = len(histories)
         self.nights = max(map(len, histories), default=0)
         self.bank = Bank(count, threshold)
@@ -220,14 +241,59 @@ class _Run:
         self.kept = {
             name: np.full(shape, np.nan) for name in ("residual", "reference", "level", "scale", "bad", "score")
         }
+        self.first: Integers = np.zeros(count, np.int64)
+        for column, one in enumerate(histories):
+            if one.key in states:
+                self._resume(column, states[one.key])
+
+    def _resume(self, column: int, state: dict[str, Any]) -> None:
+        """Take up a series where ``state`` was written."""
+        if state.get("form") != _FORM:
+            raise ValueError(f"a state of form {state.get('form')!r}; {_FORM} is known")
+        one = self.rows[column].history
+        first = int(np.searchsorted(one.dates, np.datetime64(state["night"]), side="right"))
+        self.first[column] = first
+        self.bank.put(column, state["detector"])
+        self.rows[column].findings = _FINDINGS.validate_python(state["findings"])
+        self.anchor[column] = np.nan if state["anchor"] is None else state["anchor"]
+        self.anchored[column] = state["anchored"]
+        if state["open"] is not None:
+            finding = self.rows[column].findings[-1]
+            self.open.slower[column], self.open.faster[column] = finding.slower, not finding.slower
+            self.open.halfway[column], self.open.nights[column] = state["open"]
+        for back, values in enumerate(reversed(state["recent"]), start=1):
+            if back <= first:
+                for name, value in values.items():
+                    self.kept[name][first - back, column] = np.nan if value is None else value
+
+    def state(self, column: int) -> dict[str, Any]:
+        """What ``_resume`` takes up."""
+        one = self.rows[column].history
+        judged = np.flatnonzero(np.isfinite(self.kept["residual"][: len(one), column]))
+        is_open = self._is_open(column)
+        return {
+            "form": _FORM,
+            "night": str(_date(one, len(one) - 1)),
+            "detector": self.bank.row(column),
+            "findings": _FINDINGS.dump_python(self.rows[column].findings, mode="json"),
+            "anchor": _number(self.anchor[column]),
+            "anchored": bool(self.anchored[column]),
+            "open": [float(self.open.halfway[column]), int(self.open.nights[column])] if is_open else None,
+            "recent": [
+                {name: _number(values[night, column]) for name, values in self.kept.items()}
+                for night in judged[-BAD_LOOKED_AT:]
+            ],
+        }
 
     def night(self, night: int) -> None:
         """One night of all series: operators first, then the detector, then what has begun or ended."""
         for column in sorted(self.events.get(night, ())):
-            self._event(column, night)
-        step = self.bank.step(self.rates[night], self.slots[night])
+            if night >= self.first[column]:
+                self._event(column, night)
+        new = night >= self.first
+        step = self.bank.step(np.where(new, self.rates[night], np.nan), self.slots[night])
         for name, values in self.kept.items():
-            values[night] = getattr(step, name)
+            values[night] = np.where(new, getattr(step, name), values[night])
         told = np.isfinite(step.residual) & (step.score >= self.bank.threshold)
         self._end(night)
         for column in np.flatnonzero(told).tolist():
@@ -394,7 +460,7 @@ class _Run:
         if finding is not None:
             reference = finding.before
         rate = self.rates[last, column]
-        judged = [n for n in range(last + 1) if np.isfinite(self.kept["residual"][n, column])][-BAD_LOOKED_AT:]
+        judged = np.flatnonzero(np.isfinite(self.kept["residual"][: len(one), column]))[-BAD_LOOKED_AT:]
         limit = -np.maximum(-np.log1p(-BAD_LEAST), BAD_SCALES * self.kept["scale"][judged, column])
         bad = self.kept["residual"][judged, column] < limit
         word, reason = self._word(column, last, at, bad, finding)
@@ -509,6 +575,10 @@ def _by_night(one: History, actions: Sequence[Action]) -> list[tuple[int, Action
         night = int(np.searchsorted(one.dates, np.datetime64(action.said), side="right"))
         placed.append((night, action))
     return placed
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def _holds(action: Action, date: np.datetime64) -> bool:
