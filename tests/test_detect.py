@@ -88,7 +88,7 @@ def test_a_year_of_noise_alarms_less_than_once_a_series():
     assert sum(f.slower for track in judged.tracks for f in track.findings) / 60 < 0.5
 
 
-@pytest.mark.parametrize("depth", [0.5, 0.1, 0.001])
+@pytest.mark.parametrize("depth", [0.9, 0.8, 0.7, 0.6, 0.5, 0.1, 0.001])
 def test_two_awful_nights_never_tell_and_three_of_half_the_rate_do(depth):
     two = quiet(60)
     two[50:52] += math.log(depth)
@@ -156,6 +156,17 @@ def test_the_threshold_moves_the_cap_on_a_night_with_it():
         assert scores[1] < h
 
 
+def test_evidence_below_the_cap_is_the_same_at_any_threshold():
+    logs = slowed(noise(62, 1, 0.1, bad=0), 60, 0.9)
+    scores = []
+    for h in (20.0, 40.0):
+        detector = NightlyDetector(h)
+        detector.fit(list(np.exp(logs[:60])), [ctx(n) for n in range(60)])
+        scores.append(max(detector.update(math.exp(logs[n]), ctx(n)).score for n in (60, 61)))
+    assert scores[0] == pytest.approx(scores[1])
+    assert scores[0] > 0
+
+
 def test_going_on_from_states_gives_what_judging_everything_gives():
     steps = [(60, 0.75, 1.0), (75, 0.8, 1.1), (90, 1.0, 0.6), (60, 1.4, 0.7)]
     logs = [slowed(slowed(noise(200, n), start, one), 130, two) for n, (start, one, two) in enumerate(steps)]
@@ -206,6 +217,12 @@ class TestMaintenance:
         tracks = judge([series(self.slow_days(300, {3}) + noise(300, n, bad=0.03), f"s{n}") for n in range(5)]).tracks
         assert [hint.day_of_month for hint in maintenance_hints(tracks)] == [3]
         assert not maintenance_hints(judge([series(noise(300, n), f"s{n}") for n in range(5)]).tracks)
+
+    def test_a_restless_file_system_is_no_hint(self):
+        for world in range(5):
+            together = np.where(np.random.default_rng(world).random(120) < 0.3, -0.5, 0.0)
+            made = [series(together + noise(120, 9 * world + n, bad=0), f"s{n}") for n in range(4)]
+            assert not maintenance_hints(judge(made).tracks)
 
     def test_days_that_are_none_are_named(self):
         with pytest.raises(InputError, match="days_of_month: 32; 1 to 31 are allowed"):
