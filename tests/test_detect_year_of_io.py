@@ -69,7 +69,7 @@ class TestYear:
             for (_, dates, _, slump), track in zip(parts, tracks, strict=True)
             for one in track.findings
         )
-        assert alarms / (sum(len(dates) - 30 for _, dates, _, _ in parts) / 365) <= 1
+        assert alarms / (sum(len(dates) - 14 for _, dates, _, _ in parts) / 365) <= 1
 
     def test_two_of_three_slowdowns_of_20_percent_are_found_in_a_week_and_five_of_six_in_two(self):
         rng = np.random.default_rng(1)
