@@ -347,6 +347,19 @@ class TestBadInput:
         some = history("s", [*nights, Night(day(40), (math.nan, 990.0))])
         assert judge([some]).verdicts[0].rate == 990
 
+    def test_the_detector_alone_leaves_them_out_too(self):
+        detector, same = NightlyDetector(), NightlyDetector()
+        for each in (detector, same):
+            each.fit([1000.0] * 30, [ctx(n) for n in range(30)])
+            each.update(700.0, ctx(30))
+        assert [detector.update(rate, ctx(31)).status for rate in (math.nan, 0.0, -1.0, math.inf)] == ["invalid"] * 4
+        assert detector.update(700.0, ctx(32)) == same.update(700.0, ctx(31))
+
+    def test_a_detector_without_a_reference_tells_nothing(self):
+        detector = NightlyDetector()
+        detector.fit([], [])
+        assert [detector.update(1000.0, ctx(n)).score for n in range(10)] == [0.0] * 10
+
     def test_the_same_night_twice_is_one_with_all_repeats_and_order_is_mended(self):
         nights = [Night(day(n), (1000.0,)) for n in range(40)]
         made = history("s", [Night(day(39), (700.0, 1100.0)), *nights])

@@ -24,7 +24,7 @@ class NightlyDetector:
     """Finds the nights from which a series is slower, from its own past.
 
     ``ctx`` is a mapping with ``maint`` (does the night lie in a maintenance window?) and ``dom`` (day of the month) or
-    ``date``; nothing else of it is used. Values are rates in any one unit, greater than 0.
+    ``date``; nothing else of it is used. Values are rates in any one unit; what is no positive number is left out.
     """
 
     #: Range in which a threshold can be looked for.
@@ -49,10 +49,10 @@ class NightlyDetector:
         self._bank.learn(rates, np.array([_slot(night) for night in ctx]).reshape(-1, 1))
 
     def update(self, value: float, ctx: Mapping[str, Any]) -> Verdict:
-        """Judge one night: ``regression``, ``transient`` (a bad night) or ``pass``."""
+        """Judge one night: ``regression``, ``transient`` (a bad night), ``pass``, or ``invalid`` (no rate, no evidence)."""
         step = self._bank.step(_log(value), _slot(ctx))
         score = float(step.score[0])
-        return Verdict(_status(step, score >= self.h), score)
+        return Verdict(_status(step, score >= self.h) if math.isfinite(value) and value > 0 else "invalid", score)
 
     def ack(self) -> None:
         """Forget the evidence, keep the reference: an operator has dismissed the alarm."""
@@ -69,7 +69,7 @@ def _status(step: Step, told: bool) -> str:
 
 
 def _log(value: float) -> Floats:
-    return np.array([math.log(value)])
+    return np.array([math.log(value) if math.isfinite(value) and value > 0 else math.nan])
 
 
 def _slot(ctx: Mapping[str, Any]) -> Integers:
