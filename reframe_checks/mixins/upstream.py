@@ -158,7 +158,7 @@ class UpstreamCheck(RecordsCheck):
         probe += ["--transfer", "4096", "--repeats", "1", "--warmup", "0", "--json", self.placement_file]
         self.prerun_cmds += [
             ". ./upstream.sh",
-            f'{launcher} {shlex.join(probe)} --dir "{CASE_FOLDER}" || {{ echo $? > exit_code.txt; exit 2; }}',
+            f'{launcher} {shlex.join(probe)} --dir "{CASE_FOLDER}" || {{ iogauge_ended $?; exit 2; }}',
         ]
         self.keep_files += [self.placement_file]
         for number, step in enumerate(self.launches()):

@@ -1,0 +1,108 @@
+"""What a series does on ordinary nights: its reference, its scale, how often a night is bad, and the evidence for a slowdown.
+
+All values are natural logarithms of rates, so that a slowdown of 20 % is the same step at any rate. Every function works
+on many series at once: arrays have one row a series. docs/detection.md explains each number and where it comes from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+
+#: The reference: the median of the last 75 nights but 7, or of the last 10 but 4 where that is clearly lower.
+LONG_NIGHTS, LONG_LAG = 75, 7
+SHORT_NIGHTS, SHORT_LAG = 10, 4
+#: Nights that a state keeps.
+KEPT_NIGHTS = LONG_NIGHTS + LONG_LAG
+#: A younger reference has no lag yet: it needs its nights.
+LAG_FROM_NIGHTS = 20
+
+#: No series is quieter than this: the clock, the allocation, the weather of a file system.
+SCALE_FLOOR = 0.03
+#: Where a scale starts from, and the nights that this counts for.
+SCALE_PRIOR, SCALE_PRIOR_NIGHTS = 0.08, 15.0
+
+#: Below this many scales a night is bad: a neighbour, not the core of the noise.
+BAD_BELOW_SCALES = 3.0
+#: How often nights are bad before any was seen, and the nights that this counts for.
+BAD_PRIOR, BAD_PRIOR_NIGHTS = 0.15, 20.0
+
+#: The slowdowns looked for. Beside them a collapse: half of the rate is gone, or whatever more a night shows.
+SLOWDOWNS = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
+STEPS = np.log1p(-SLOWDOWNS)
+COLLAPSE = np.log(0.5)
+
+#: sech(1.307 z) has a median absolute deviation of 1 / 1.4826, z in scales; a little narrower tells small steps better.
+CORE = 1.4
+#: Length of the tail of bad nights, in logarithms; the density that any night keeps.
+TAIL, FLAT = 0.8, 1e-4
+
+_TO_SCALE = 1.4826
+
+
+def median(values: Floats) -> Floats:
+    """The median of each row; NaN is no value, and the median of none is NaN."""
+    ordered = np.sort(values, axis=1)
+    count = np.isfinite(ordered).sum(axis=1)
+    rows = np.arange(len(ordered))
+    lower, upper = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, ordered.shape[1] - 1)
+    return np.asarray(0.5 * (ordered[rows, lower] + ordered[rows, upper]))
+
+
+def _window(kept: Floats, nights: int, lag: Integers) -> Floats:
+    """The last ``nights`` but ``lag`` of each row of ``kept`` (newest last); what is outside is NaN."""
+    age = np.arange(kept.shape[1] - 1, -1, -1)
+    inside = (age >= lag[:, None]) & (age < lag[:, None] + nights)
+    return np.where(inside, kept, np.nan)
+
+
+def long_reference(kept: Floats) -> tuple[Floats, Floats, Floats]:
+    """Level, scale and share of bad nights of each row of ``kept``: shape (series, ``KEPT_NIGHTS``), newest last."""
+    nights = np.isfinite(kept).sum(axis=1)
+    window = _window(kept, LONG_NIGHTS, np.clip(nights - LAG_FROM_NIGHTS, 0, LONG_LAG))
+    count = np.isfinite(window).sum(axis=1)
+    level = median(window)
+    residual = window - level[:, None]
+    spread = _TO_SCALE * median(np.abs(residual))
+    between_nights = _TO_SCALE * median(np.abs(np.diff(window, axis=1))) / np.sqrt(2)
+    measured = np.sqrt(spread * between_nights) + 1e-3
+    prior = SCALE_PRIOR_NIGHTS * np.log(SCALE_PRIOR)
+    scale = np.exp((count * np.log(measured) + prior) / (count + SCALE_PRIOR_NIGHTS))
+    scale = np.hypot(scale, SCALE_FLOOR)
+    bad = (residual < -BAD_BELOW_SCALES * scale[:, None]).sum(axis=1)
+    share = (BAD_PRIOR * BAD_PRIOR_NIGHTS + bad) / (BAD_PRIOR_NIGHTS + count)
+    return level, scale, np.minimum(share, 0.5)
+
+
+def reference(kept: Floats, level: Floats, scale: Floats) -> Floats:
+    """``level``, or the median of the last nights where it is lower by more than its own error."""
+    nights = np.isfinite(kept).sum(axis=1)
+    recent = kept[:, -(SHORT_NIGHTS + SHORT_LAG) :]
+    short = _window(recent, SHORT_NIGHTS, np.clip(nights - LAG_FROM_NIGHTS + 6, 0, SHORT_LAG))
+    count = np.maximum(np.isfinite(short).sum(axis=1), 1)
+    return np.asarray(np.fmin(level, median(short) + 1.25 * scale / np.sqrt(count)))
+
+
+def log_density(residual: Floats, scale: Floats, bad: Floats) -> Floats:
+    """Of a night's residual: a narrow core (hyperbolic secant), and a long tail of bad nights below it."""
+    e = np.exp(-CORE * np.abs(residual / scale))
+    core = 2 * CORE / np.pi / scale * e / (1 + e * e)
+    excess = np.where(
+        residual < scale, np.minimum(residual + scale, 0) / TAIL, (scale - residual) / (0.3 * scale + 0.05)
+    )
+    tail = np.exp(excess) / (TAIL + 0.3 * scale + 0.05)
+    return np.asarray(np.log((1 - bad) * core + bad * tail + FLAT))
+
+
+def evidence(residual: Floats, scale: Floats, bad: Floats) -> Floats:
+    """How much likelier each residual is with each of ``SLOWDOWNS``, and with a collapse, than without.
+
+    Log ratios of shape (series, slowdowns + 1).
+    """
+    steps = np.column_stack((np.zeros(len(residual)), np.tile(STEPS, (len(residual), 1)), np.fmin(residual, COLLAPSE)))
+    density = log_density(residual[:, None] - steps, scale[:, None], bad[:, None])
+    return np.asarray(density[:, 1:] - density[:, :1])
