@@ -30,7 +30,8 @@ from iogauge.history.reading import (
     read_software,
 )
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, write_whole
-from iogauge.site_check import Unreadable, series_of_suite
+from iogauge.quota import Unreadable
+from iogauge.site_check import series_of_suite
 from iogauge.terminal import rate
 
 #: Nights that ``check`` compares with each band.
@@ -69,9 +70,7 @@ def bands_group() -> None:
 @at_site
 @at_history
 @answers
-def fit_command(
-    keys: tuple[str, ...], renew: bool, since: datetime | None, site: str, location: str | None
-) -> int:
+def fit_command(keys: tuple[str, ...], renew: bool, since: datetime | None, site: str, location: str | None) -> int:
     """Propose bands for the series that have none, and show what would change. Nothing is written but the proposal.
 
     KEY: a series' key, with * for any characters; default: all. A series with too few nights, or too unsteady ones, gets
@@ -87,9 +86,7 @@ def fit_command(
     begin = 0 if since is None else int(since.astimezone().timestamp())
     known = _load(site)
     results = [
-        result
-        for result in _fit_all(History(location), site, keys, begin)
-        if renew or not _has_band(known, result)
+        result for result in _fit_all(History(location), site, keys, begin) if renew or not _has_band(known, result)
     ]
     refused = [result for result in results if isinstance(result, Refused)]
     fitted = {result.key: result.bands for result in results if isinstance(result, Fitted)}
@@ -102,7 +99,9 @@ def fit_command(
     text = bands_file.with_bands(path, site, fitted)
     Proposal(site=site, base=bands_file.digest(bands_file.read(path)), bands=fitted).save(_proposal_file(site))
     click.echo(bands_file.difference(path, text), nl=False)
-    click.echo(f"{len(fitted)} bands proposed, {len(refused)} series without; iogauge bands accept --why ... writes them")
+    click.echo(
+        f"{len(fitted)} bands proposed, {len(refused)} series without; iogauge bands accept --why ... writes them"
+    )
     return 0
 
 

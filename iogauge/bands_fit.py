@@ -97,9 +97,7 @@ def band_of(rates: NDArray[np.float64], unit: str) -> RateBand | str:
     moved = float(np.median(halves[1]) - np.median(halves[0]))
     noise = math.sqrt(sum(_scale(half - np.median(half)) ** 2 / len(half) for half in halves)) * math.sqrt(math.pi / 2)
     if abs(moved) > max(LEVEL_MOVED_LEAST, LEVEL_MOVED_ERRORS * noise):
-        return (
-            f"its level moved by {math.expm1(moved):+.0%} within these nights; --since DATE takes those after it, or bless it"
-        )
+        return f"its level moved by {math.expm1(moved):+.0%} in these nights; --since DATE takes those after it, or bless it"
     centre = float(np.median(logs))
     lower = math.expm1(-SCALES * _scale(logs[logs < centre] - centre))
     upper = math.expm1(SCALES * _scale(logs[logs > centre] - centre))

@@ -142,11 +142,7 @@ def judge(
     where = placement.summary(measurements[0])
     if wrong:
         return invalid(wrong, where)
-    rows = [
-        _row(m, measurements, expectation, site_bands, portable)
-        for m in measurements
-        if is_of_a_series(m)
-    ]
+    rows = [_row(m, measurements, expectation, site_bands, portable) for m in measurements if is_of_a_series(m)]
     mains = [row for row in rows if row.role == "main"]
     verdict = min((row.verdict for row in mains), key=VERDICTS.index)
     reasons = tuple(f"{row.operation}: {row.reason}" for row in mains if row.reason)

@@ -62,9 +62,7 @@ def history_group() -> None:
 @click.option("--suite", help="of a plain run report, which does not say it")
 @at_history
 @answers
-def ingest_command(
-    reports: tuple[Path, ...], started: datetime | None, suite: str | None, location: str | None
-) -> int:
+def ingest_command(reports: tuple[Path, ...], started: datetime | None, suite: str | None, location: str | None) -> int:
     """Take REPORTS in: ReFrame's run reports, or folders of nights; without any, all nights of this checkout.
 
     The same report twice changes nothing. A case whose records are spoiled is kept as invalid, never as a rate.
@@ -98,9 +96,8 @@ def ingest_command(
 
 def _tell(outcome: Outcome) -> None:
     if outcome.added:
-        click.echo(
-            f"{outcome.path}: {outcome.site}, night {outcome.night}: {outcome.cases} cases, {outcome.measurements} measurements"
-        )
+        counts = f"{outcome.cases} cases, {outcome.measurements} measurements"
+        click.echo(f"{outcome.path}: {outcome.site}, night {outcome.night}: {counts}")
     else:
         click.echo(f"{outcome.path}: in the history already")
     for note in dict.fromkeys(outcome.notes):
@@ -203,9 +200,7 @@ def rename_command(
     Example:
       iogauge history rename work work2 --why 'the site moved it' --same-configuration
     """
-    done = operators.rename(
-        History(location), site, old, new, who=who, why=why, same_configuration=same_configuration
-    )
+    done = operators.rename(History(location), site, old, new, who=who, why=why, same_configuration=same_configuration)
     click.echo(f"{old} is {new}: {done.moved} series moved, {done.joined} joined to those of {new}")
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from alembic import command
 from alembic.config import Config
@@ -14,6 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, Table, create_engine, event, func, inspect, select, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.pool import NullPool
 
 from iogauge import nightly
 from iogauge.errors import InputError
@@ -52,7 +54,7 @@ class History:
         self.file = Path(url.database) if url.drivername == "sqlite" and url.database else None
         self.name = str(self.file) if self.file else url.render_as_string(hide_password=True)
         try:
-            self._engine = create_engine(url, connect_args={} if self.file is None else {"timeout": WAIT_SECONDS})
+            self._engine = create_engine(url, poolclass=NullPool, connect_args=_options(url))
         except (ModuleNotFoundError, NoSuchModuleError) as error:
             raise InputError(f"{error}; for PostgreSQL: pip install 'iogauge[postgresql]'", file=self.name) from error
         if self.file is not None:
@@ -143,6 +145,10 @@ def _url(location: str) -> URL:
             key="history",
         )
     return url.set(drivername=driver)
+
+
+def _options(url: URL) -> dict[str, Any]:
+    return {"timeout" if url.drivername == "sqlite" else "connect_timeout": WAIT_SECONDS}
 
 
 def _explicit_transactions(engine: Engine) -> None:

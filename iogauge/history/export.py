@@ -73,7 +73,7 @@ def _whole(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of ``path`` when all went well."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         try:
-            yield file  # type: ignore[misc]
+            yield file
             file.close()
             Path(file.name).chmod(0o644)
             Path(file.name).replace(path)

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
-from sqlalchemy import Connection, Table, insert, select, true
+from sqlalchemy import ColumnElement, Connection, Table, insert, select
 
 from iogauge.errors import InputError
 from iogauge.history.database import History, next_id
@@ -272,7 +272,9 @@ class _Rows:
         self._renamed = renamed
         self._run_id = next_id(connection, runs)
         self._first_case = next_id(connection, cases)
-        self._series = _Catalogue(connection, series, ("key", "fingerprint", "unit"), series.c.site == report.run["site"])
+        self._series = _Catalogue(
+            connection, series, ("key", "fingerprint", "unit"), series.c.site == report.run["site"]
+        )
         self._units = {key: unit for key, _, unit in self._series.known}
         self._software = _Catalogue(connection, software, ("digest",))
         placed = {_digest(_placement(one.rows[0][1])) for one in report.cases if one.rows}
@@ -369,12 +371,15 @@ class _Rows:
 class _Catalogue:
     """The rows of a table in which each thing stands once, by its unique columns."""
 
-    def __init__(self, connection: Connection, table: Table, unique: tuple[str, ...], where: Any = true()) -> None:
+    def __init__(
+        self, connection: Connection, table: Table, unique: tuple[str, ...], where: ColumnElement[bool] | None = None
+    ) -> None:
         self._connection = connection
         self._table = table
         self._unique = unique
-        found = connection.execute(select(*(table.c[name] for name in unique), table.c.id).where(where))
-        self.known = {tuple(row[:-1]): row[-1] for row in found}
+        query = select(*(table.c[name] for name in unique), table.c.id)
+        found = connection.execute(query if where is None else query.where(where))
+        self.known: dict[tuple[str, ...], int] = {tuple(row[:-1]): row[-1] for row in found}
         self._next = next_id(connection, table)
         self._new: list[dict[str, Any]] = []
 

@@ -1,4 +1,4 @@
-"""What operators say, each with who, when and why: acknowledged, blessed, muted; maintenance; another name for a file system."""
+"""What operators say, with who, when and why: acknowledged, blessed, muted; maintenance; a file system's new name."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import getpass
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from iogauge.errors import InputError
 from iogauge.history.database import History, next_id
@@ -160,12 +160,12 @@ def rename(
         connection.execute(update(cases).where(*here).values(file_system=new))
         _rename_in_words(connection, site, old, new)
         now = int(time.time())
-        row = {"id": next_id(connection, marks), "site": site, "kind": "rename", "file_system": old, "new_name": new}
-        connection.execute(insert(marks), [row | {"begins": now, "at": now, "who": who, "why": why}])
+        mark = {"id": next_id(connection, marks), "site": site, "kind": "rename", "file_system": old, "new_name": new}
+        connection.execute(insert(marks), [mark | {"begins": now, "at": now, "who": who, "why": why}])
     return Renamed(moved, joined)
 
 
-def _going_on(connection: Connection, row: series.c, key: str, same_configuration: bool) -> int | None:  # type: ignore[name-defined]
+def _going_on(connection: Connection, row: Row[Any], key: str, same_configuration: bool) -> int | None:
     """The number of the series that goes on where ``row`` ended, if there is one."""
     query = select(series.c.id, series.c.fingerprint).where(
         series.c.site == row.site, series.c.key == key, series.c.unit == row.unit

@@ -91,9 +91,7 @@ def read_software(connection: Connection) -> dict[int, dict[str, Any]]:
     return {row.id: row.versions for row in connection.execute(select(software))}
 
 
-def read_measurements(
-    connection: Connection, wanted: Sequence[Series], *, since: int = 0
-) -> Iterator[Measurements]:
+def read_measurements(connection: Connection, wanted: Sequence[Series], *, since: int = 0) -> Iterator[Measurements]:
     """The measurements from ``since`` (Unix seconds) on of each series of ``wanted`` that has any, in order of their numbers.
 
     One series is in memory at a time. Many series at once are read in one go.

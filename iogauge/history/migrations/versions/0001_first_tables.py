@@ -50,7 +50,7 @@ def upgrade() -> None:
     op.create_table(
         "cases",
         sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("run_id", sa.ForeignKey("runs.id", name="fk_cases_run_id"), nullable=False),
+        sa.Column("run_id", sa.Integer, sa.ForeignKey("runs.id", name="fk_cases_run_id"), nullable=False),
         sa.Column("name", sa.String, nullable=False),
         sa.Column("file_system", sa.String, nullable=False),
         sa.Column("nodes", sa.Integer, nullable=False),
@@ -59,7 +59,7 @@ def upgrade() -> None:
         sa.Column("environ", sa.String, nullable=False),
         sa.Column("verdict", sa.String, nullable=False),
         sa.Column("reasons", sa.JSON, nullable=False),
-        sa.Column("placement_id", sa.ForeignKey("placements.id", name="fk_cases_placement_id")),
+        sa.Column("placement_id", sa.Integer, sa.ForeignKey("placements.id", name="fk_cases_placement_id")),
         sa.Column("layout", sa.String, nullable=False),
         sa.Column("seconds", sa.Float),
         sa.Column("stage", sa.String, nullable=False),
@@ -79,11 +79,15 @@ def upgrade() -> None:
     op.create_index("ix_series_file_system", "series", ["file_system"])
     op.create_table(
         "measurements",
-        sa.Column("series_id", sa.ForeignKey("series.id", name="fk_measurements_series_id"), primary_key=True),
+        sa.Column(
+            "series_id", sa.Integer, sa.ForeignKey("series.id", name="fk_measurements_series_id"), primary_key=True
+        ),
         sa.Column("started", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("case_id", sa.ForeignKey("cases.id", name="fk_measurements_case_id"), primary_key=True),
-        sa.Column("run_id", sa.ForeignKey("runs.id", name="fk_measurements_run_id"), nullable=False),
-        sa.Column("software_id", sa.ForeignKey("software.id", name="fk_measurements_software_id"), nullable=False),
+        sa.Column("case_id", sa.Integer, sa.ForeignKey("cases.id", name="fk_measurements_case_id"), primary_key=True),
+        sa.Column("run_id", sa.Integer, sa.ForeignKey("runs.id", name="fk_measurements_run_id"), nullable=False),
+        sa.Column(
+            "software_id", sa.Integer, sa.ForeignKey("software.id", name="fk_measurements_software_id"), nullable=False
+        ),
         sa.Column("role", sa.String, nullable=False),
         sa.Column("verdict", sa.String, nullable=False),
         sa.Column("cached", sa.Boolean, nullable=False),
