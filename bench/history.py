@@ -160,7 +160,7 @@ def main() -> None:
     print(f"{decade}: {SERIES} series, {SERIES * NIGHTS} measurements, {decade.stat().st_size >> 20} MiB")
     measured("SQLite: ten years read", lambda: read_all(History(str(decade))))
     measured("SQLite: one series read", lambda: read_one(History(str(decade))))
-    measured("SQLite: a report taken in beside ten years", lambda: ingest(History(str(decade)), path).measurements)
+    measured("SQLite: a report taken in beside ten years", lambda: ingest(History(str(decade)), path).added)
     for url in sys.argv[2:]:
         for what, work in _added(url, path):
             measured(f"PostgreSQL: {what}", work)

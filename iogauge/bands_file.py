@@ -13,6 +13,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.error import CommentMark
+from ruamel.yaml.tokens import CommentToken
 
 from iogauge.bands import SeriesBands, SiteBands, load_site_bands
 from iogauge.errors import InputError
@@ -67,8 +69,10 @@ def with_bands(path: Path, site: str, bands: Mapping[str, SeriesBands]) -> str:
         document["bands"] = CommentedMap()
     for key, value in bands.items():
         entry = document["bands"].setdefault(key, CommentedMap())
+        below = _take_comment_below(entry)
         for name, part in _written(value).items():
             entry[name] = _merged(entry.get(name), part)
+        _put_comment_below(entry, below)
     text = io.StringIO()
     yaml.dump(document, text)
     SiteBands.model_validate(YAML(typ="safe").load(text.getvalue()))
@@ -84,6 +88,38 @@ def _merged(old: Any, new: Any) -> Any:
     for name, value in new.items():
         old[name] = _merged(old.get(name), value)
     return old
+
+
+def _last(entry: CommentedMap) -> tuple[CommentedMap, str]:
+    """The innermost mapping on lines of its own that ends the entry, and its last key, where ruamel keeps what stands below."""
+    name = next(reversed(entry))
+    inner = entry[name]
+    return _last(inner) if isinstance(inner, CommentedMap) and inner and not inner.fa.flow_style() else (entry, name)
+
+
+def _take_comment_below(entry: CommentedMap) -> str:
+    """Cut the lines of comment below an entry (they are about the next one) from the comment at its end."""
+    if not entry:
+        return ""
+    mapping, name = _last(entry)
+    token = (mapping.ca.items.get(name) or [None] * 3)[2]
+    end, _, below = ("" if token is None else token.value).partition("\n")
+    if token is not None and below:
+        token.value = f"{end}\n" if end.strip() else "\n"
+    return str(below)
+
+
+def _put_comment_below(entry: CommentedMap, below: str) -> None:
+    if not below:
+        return
+    # What ends the entry has to be a plain value: ruamel keeps the comment of a value on one line elsewhere.
+    provenance = entry["from"]
+    provenance["last"] = provenance.pop("last")
+    entry["from"] = entry.pop("from")
+    mapping, name = _last(entry)
+    kept = mapping.ca.items.get(name)
+    end = kept[2].value.rstrip("\n") if kept and kept[2] else ""
+    mapping.ca.items[name] = [None, None, CommentToken(f"{end}\n{below}", CommentMark(0), None), None]
 
 
 def _written(bands: SeriesBands) -> CommentedMap:

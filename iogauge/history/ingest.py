@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import time
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 from sqlalchemy import ColumnElement, Connection, Table, insert, select
 
 from iogauge.errors import InputError
@@ -237,8 +238,10 @@ def _content(run: Mapping[str, Any], found: Sequence[_Measured]) -> str:
     """A digest of what was measured when; the report's name and form are not in it."""
     digest = hashlib.sha256(f"{run['site']} {run['started']}".encode())
     for one in found:
-        times = [(row.key, [repeat.total_seconds for repeat in record.repeats]) for row, record in one.rows]
-        digest.update(to_json([one.case.name, one.case.judgement.verdict, times]))
+        digest.update(f" {one.case.name} {one.case.judgement.verdict}".encode())
+        for row, record in one.rows:
+            digest.update(f" {row.key} ".encode())
+            digest.update(array("d", [repeat.total_seconds for repeat in record.repeats]))
     return digest.hexdigest()
 
 

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import from_json
-from sqlalchemy import Connection, Select, Text, cast, func, select
+from sqlalchemy import Connection, Text, cast, func, select
 
 from iogauge.history.schema import evidence, measurements, runs, series, software
 
+#: Series asked for at a time: a server sends all that is asked for at once.
+_SERIES = 50
+
 #: Rows fetched at a time.
-_BATCH = 20_000
+_ROWS = 5_000
 
 
 @dataclass(frozen=True)
@@ -92,11 +95,17 @@ def read_software(connection: Connection) -> dict[int, dict[str, Any]]:
 
 
 def read_measurements(connection: Connection, wanted: Sequence[Series], *, since: int = 0) -> Iterator[Measurements]:
-    """The measurements from ``since`` (Unix seconds) on of each series of ``wanted`` that has any, in order of their numbers.
+    """The measurements from ``since`` (Unix seconds) on of each of ``wanted`` that has any, by their numbers."""
+    by_id = {one.id: one for one in sorted(wanted, key=lambda one: one.id)}
+    numbers = list(by_id)
+    for begin in range(0, len(numbers), _SERIES):
+        rows = _ordered(connection, numbers[begin : begin + _SERIES], since)
+        for number, mine in itertools.groupby(rows, key=itemgetter(0)):
+            yield _collected(by_id[number], list(mine))
 
-    One series is in memory at a time. Many series at once are read in one go.
-    """
-    by_id = {one.id: one for one in wanted}
+
+def _ordered(connection: Connection, numbers: Sequence[int], since: int) -> Iterator[Any]:
+    """Rows by series and time."""
     columns = (
         measurements.c.series_id,
         measurements.c.started,
@@ -107,24 +116,16 @@ def read_measurements(connection: Connection, wanted: Sequence[Series], *, since
         measurements.c.amount,
         cast(measurements.c.total_seconds, Text),
     )
-    query = select(*columns).where(measurements.c.started >= since)
-    rows = _ordered(connection, query, list(by_id))
-    for number, mine in itertools.groupby(rows, key=itemgetter(0)):
-        if number in by_id:
-            yield _collected(by_id[number], list(mine))
-
-
-def _ordered(connection: Connection, query: Select[Any], numbers: list[int]) -> Iterator[Any]:
-    """Rows by series and time: a few series by their numbers, many by reading all."""
-    if len(numbers) <= 100:
-        query = query.where(measurements.c.series_id.in_(numbers))
-    query = query.order_by(measurements.c.series_id, measurements.c.started, measurements.c.case_id)
-    result = connection.execution_options(stream_results=True).execute(query)
-    cursor = result.cursor  # the driver's own: SQLAlchemy's rows would take most of the time
-    assert cursor is not None
-    for batch in iter(lambda: cursor.fetchmany(_BATCH), []):
-        yield from batch
-    result.close()
+    query = (
+        select(*columns)
+        .where(measurements.c.series_id.in_(numbers), measurements.c.started >= since)
+        .order_by(measurements.c.series_id, measurements.c.started, measurements.c.case_id)
+    )
+    with connection.execute(query) as result:
+        cursor = result.cursor  # the driver's own: SQLAlchemy's rows would take most of the time
+        assert cursor is not None
+        for batch in iter(lambda: cursor.fetchmany(_ROWS), []):
+            yield from batch
 
 
 def _collected(one: Series, rows: list[Any]) -> Measurements:
