@@ -91,7 +91,7 @@ def _merged(old: Any, new: Any) -> Any:
 
 
 def _last(entry: CommentedMap) -> tuple[CommentedMap, str]:
-    """The innermost mapping on lines of its own that ends the entry, and its last key, where ruamel keeps what stands below."""
+    """Where ruamel keeps what stands below an entry: the last mapping with lines of its own in it, and its last key."""
     name = next(reversed(entry))
     inner = entry[name]
     return _last(inner) if isinstance(inner, CommentedMap) and inner and not inner.fa.flow_style() else (entry, name)

@@ -22,6 +22,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from click.testing import CliRunner, Result
 from conftest import needs_root
 from pyarrow import csv, parquet
 from run_reports import (
@@ -36,6 +37,7 @@ from run_reports import (
 )
 from samples import baseline, make_night, record
 
+from iogauge import cli
 from iogauge.errors import InputError
 from iogauge.history import database, operators, schema
 from iogauge.history.database import History
@@ -137,6 +139,13 @@ def take(history: History, tmp_path: Path) -> Take:
         return ingest(history, written(tmp_path / name, document), **options)
 
     return taken
+
+
+@pytest.fixture
+def sqlite_take(tmp_path: Path) -> Take:
+    """The same into SQLite alone, for what is found before the database is asked."""
+    history = History(str(tmp_path / "history.sqlite"))
+    return lambda document: ingest(history, written(tmp_path / "report.json", document))
 
 
 def all_rows(history: History) -> dict[str, list[tuple[Any, ...]]]:
@@ -329,7 +338,7 @@ ingest(history, Path(sys.argv[2]))
 """
 
 
-@pytest.mark.parametrize("table", ["runs", "measurements", "evidence"])
+@pytest.mark.parametrize("table", ["runs", "evidence"])
 def test_killed_half_way_nothing_is_kept_and_the_next_one_goes_well(history, location, take, tmp_path, table):
     take(one_night(0))
     before = all_rows(history)
@@ -358,14 +367,14 @@ def test_killed_half_way_nothing_is_kept_and_the_next_one_goes_well(history, loc
         (lambda text: text.replace('"observed_repeats"', '"rates"'), "observed_repeats"),
     ],
 )
-def test_what_is_no_report_of_ours_is_refused_with_its_name(history, tmp_path, spoil, message):
+def test_what_is_no_report_of_ours_is_refused_with_its_name(tmp_path, spoil, message):
+    history = History(str(tmp_path / "history.sqlite"))
     path = tmp_path / "bad.json"
     path.write_text(spoil(json.dumps(one_night())), encoding="utf-8")
     with pytest.raises(InputError, match=message) as caught:
         ingest(history, path)
     assert caught.value.file == path
-    with pytest.raises(InputError, match=r"no history yet|is empty"), history.reading():
-        pass
+    assert not history.exists()
 
 
 def test_a_truncated_report_leaves_what_was_there(history, take, tmp_path):
@@ -388,10 +397,11 @@ def test_a_truncated_report_leaves_what_was_there(history, take, tmp_path):
     ],
 )
 @pytest.mark.parametrize("name", ["total_seconds", "transfer_seconds"])
-def test_no_rate_comes_of_times_that_are_none(history, take, name, value, message):
+def test_no_rate_comes_of_times_that_are_none(sqlite_take, tmp_path, name, value, message):
     good, bad = entry(records("write")), entry(records("write"), file_system="memory", name="Spoiled")
     bad["measurements"][0]["repeats"][1][name] = value
-    outcome = take(report([good, bad]))
+    outcome = sqlite_take(report([good, bad]))
+    history = History(str(tmp_path / "history.sqlite"))
     assert outcome.measurements == 3
     (line,) = outcome.spoiled
     assert f"Spoiled: records spoiled: measurements.0.repeats.1.{name}" in line
@@ -413,12 +423,12 @@ def test_no_rate_comes_of_times_that_are_none(history, take, name, value, messag
         lambda case: case["judgement"]["rows"].append(copy.deepcopy(case["judgement"]["rows"][0])),
     ],
 )
-def test_rates_that_do_not_follow_from_the_records_are_invalid(history, take, spoil):
+def test_rates_that_do_not_follow_from_the_records_are_invalid(sqlite_take, tmp_path, spoil):
     case = entry(records("write"))
     spoil(case)
-    outcome = take(report([case]))
+    outcome = sqlite_take(report([case]))
     assert (outcome.measurements, len(outcome.spoiled)) == (0, 1)
-    assert next(iter(verdicts(history).values()))[0] == "invalid"
+    assert next(iter(verdicts(History(str(tmp_path / "history.sqlite"))).values()))[0] == "invalid"
 
 
 def test_another_unit_is_another_series_and_is_told(history, take):
@@ -670,3 +680,71 @@ def test_an_export_has_a_row_for_every_repeat(history, take, tmp_path, suffix):
     assert rows[1]["raw"] == pytest.approx(128)
     assert (rows[0]["hdf5"], rows[0]["hosts"], rows[0]["ranks"]) == ("1.10.8", 1, 2)
     assert rows[0]["night"] == date(2026, 2, 28)
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("IOGAUGE_HOME", str(tmp_path))
+    monkeypatch.delenv("IOGAUGE_HISTORY", raising=False)
+    return tmp_path
+
+
+def iogauge(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli.main, ["history", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("group", ["history", "bands"])
+def test_every_command_of_a_group_helps_with_an_example(group):
+    for command in cli.main.commands[group].commands:
+        result = CliRunner().invoke(cli.main, [group, command, "--help"])
+        assert f"iogauge {group} {command}" in result.output.partition("xample")[2], command
+
+
+def test_ingest_takes_all_nights_of_the_checkout_and_says_what_was_spoiled(home):
+    for number in range(2):
+        written(home / "runs" / f"2026030{number}T020000Z" / "reframe.json", one_night(number))
+    first = iogauge("ingest")
+    assert first.exit_code == 0, first.output
+    assert first.output.count("1 cases, 6 measurements") == 2
+    assert iogauge("ingest").output.count("in the history already") == 2
+    bad = one_night(2)
+    bad["runs"][0]["testcases"][0]["measurements"][0]["repeats"][0]["total_seconds"] = -1
+    again = iogauge("ingest", written(home / "bad.json", bad), written(home / "worse.json", {}))
+    assert again.exit_code == 2
+    assert "kept as invalid: ParticlesCheck" in again.stderr
+    assert "worse.json: no run report" in again.stderr
+    assert (home / "history.sqlite").exists()
+    listed = iogauge("list").output
+    assert "2026-02-28  2026-03-01 02:00" in listed
+    assert "1 invalid" in listed
+    assert "2026-02-28  2026-03-01" in iogauge("series", WRITE, "--site", "here").output
+    assert iogauge("series", "tape", "--site", "here").exit_code == 2
+
+
+def test_what_was_said_is_listed(home):
+    iogauge("ingest", written(home / "a.json", one_night()))
+    here = ("--site", "here", "--why", "ticket 4711", "--by", "me")
+    assert iogauge("ack", "particles/*", *here).output == "ack: 6 series\n"
+    assert iogauge("mute", WRITE, "--until", "2999-01-01", *here).exit_code == 0
+    assert iogauge("mute", WRITE, "--until", "1999-01-01", *here).exit_code == 2
+    assert iogauge("maintenance", "2026-03-01", "2026-03-02", "--file-system", "disk", *here).exit_code == 0
+    assert (
+        iogauge("rename", "disk", "work", *here).output == "disk is work: 6 series moved, 0 joined to those of work\n"
+    )
+    said = iogauge("said", "--site", "here").output
+    for words in ("me   ack", "particles/*", WRITE.replace("disk", "work"), "disk -> work", "ticket 4711"):
+        assert words in said
+    assert iogauge("ack", "x", "--site", "here").exit_code == 2
+
+
+def test_no_history_yet_is_one_line(home):
+    for command in ("list", "said", "series", "ingest"):
+        result = iogauge(command)
+        assert result.exit_code == 2
+        assert len(result.stderr.splitlines()) == 1
+    assert not (home / "history.sqlite").exists()
+    assert "to revision 0001" in iogauge("upgrade").output
+    assert "as it was revision 0001" in iogauge("upgrade").output
