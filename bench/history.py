@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from run_reports import STARTED, entry, records, report, written
 from sqlalchemy import Table, insert
 
+from iogauge.errors import InputError
 from iogauge.history.database import History
 from iogauge.history.ingest import ingest
 from iogauge.history.reading import list_series, read_measurements
@@ -40,16 +41,22 @@ def measured(what: str, work: Callable[[], Any]) -> Any:
     child = os.fork()
     if child == 0:
         begin = time.perf_counter()
-        result = work()
-        seconds = time.perf_counter() - begin
-        busy = time.process_time()
+        try:
+            result = work()
+        except InputError as error:
+            print(error, file=sys.stderr)
+            os._exit(2)
+        seconds, busy = time.perf_counter() - begin, time.process_time()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         os.write(writing, json.dumps([seconds, busy, peak, result]).encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as pipe:
-        seconds, busy, peak, result = json.loads(pipe.read())
+        text = pipe.read()
     os.waitpid(child, 0)
+    if not text:
+        sys.exit(2)
+    seconds, busy, peak, result = json.loads(text)
     print(f"{what:<70} {seconds:7.2f} s ({busy:5.2f} s of CPU)  {peak:6.0f} MiB at most", flush=True)
     return result
 
