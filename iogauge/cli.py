@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -15,37 +13,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from iogauge import __version__, nightly, site_check, sweep, terminal
+from iogauge.bands_cli import bands_group
 from iogauge.case_folders import remove_left_over
+from iogauge.command import answers, new_console
 from iogauge.darshan import show
 from iogauge.darshan.rules import Claim
 from iogauge.errors import InputError
+from iogauge.history.cli import history_group
 from iogauge.measurement import Metric
 from iogauge.night import Night
 from iogauge.report import write_report
-
-
-def _answers(command: Callable[..., int | None]) -> Callable[..., None]:
-    """Turn what a person did wrong into one line and exit code 2."""
-
-    @functools.wraps(command)
-    def answered(*args: Any, **kwargs: Any) -> None:
-        try:
-            code = command(*args, **kwargs)
-        except InputError as error:
-            click.echo(f"iogauge: error: {error}", err=True)
-            code = 2
-        except OSError as error:
-            click.echo(f"iogauge: error: {error.filename or ''}: {error.strerror or error}", err=True)
-            code = 2
-        raise SystemExit(code or 0)
-
-    return answered
-
-
-def _console() -> Console:
-    """As wide as the terminal; in a log lines are not broken."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=1000)
 
 
 @contextmanager
@@ -75,7 +52,7 @@ def main() -> None:
 @click.option("--set", "settings", multiple=True, metavar="VAR=VALUE", help="ReFrame's -S: a check's variable")
 @click.option("--name", "names", multiple=True, metavar="REGEX", help="ReFrame's -n: only cases so named")
 @click.option("--verbose", is_flag=True, help="show what ReFrame prints")
-@_answers
+@answers
 def nightly_command(site: str, suite: str, settings: tuple[str, ...], names: tuple[str, ...], verbose: bool) -> int:
     """Run a suite, judge it, and write the report.
 
@@ -87,7 +64,7 @@ def nightly_command(site: str, suite: str, settings: tuple[str, ...], names: tup
     Exit codes: 0 nothing is slower (or there is no reference yet); 1 something regressed or is invalid; 2 it could not be
     measured, or was stopped.
     """
-    console = _console()
+    console = new_console()
     options = [word for setting in settings for word in ("-S", setting)]
     options += [word for name in names for word in ("-n", name)]
     with _progress(console, f"{site}, {suite}", verbose=verbose) as progress:
@@ -114,13 +91,13 @@ def _night_folder(name: str) -> Path:
 @main.command("show")
 @click.argument("night", default="latest")
 @click.argument("key", default="")
-@_answers
+@answers
 def show_command(night: str, key: str) -> None:
     """Show a night's table, or with KEY (a part of a series' key is enough) the evidence of its verdicts.
 
     Example: iogauge show latest particles/write/disk
     """
-    console = _console()
+    console = new_console()
     found = Night.load(_night_folder(night) / "night.json")
     if not key:
         terminal.print_night(console, found)
@@ -130,7 +107,7 @@ def show_command(night: str, key: str) -> None:
 
 @main.command("report")
 @click.argument("night", default="latest")
-@_answers
+@answers
 def report_command(night: str) -> None:
     """Write a night's HTML page again.
 
@@ -142,7 +119,7 @@ def report_command(night: str) -> None:
 
 @main.command("clean")
 @click.argument("run_folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@_answers
+@answers
 def clean_command(run_folder: Path) -> int:
     """Remove case folders that killed jobs below RUN_FOLDER left on file systems: those marked as such, no others.
 
@@ -164,7 +141,7 @@ def clean_command(run_folder: Path) -> int:
     help="records of tiles --suite baseline: show the parallel rates against a single process's",
 )
 @click.option("--csv", "table", type=click.Path(path_type=Path), help="write hdf5_iotest's columns there (tiles only)")
-@_answers
+@answers
 def sweep_command(records: Path, metric: Metric, single: Path | None, table: Path | None) -> None:
     """Show how far the cases of a sweep lie apart, and which option causes it.
 
@@ -182,7 +159,7 @@ def sweep_command(records: Path, metric: Metric, single: Path | None, table: Pat
         text = sweep.to_csv(measurements)
         with table.open("x", encoding="utf-8") as file:
             file.write(text)
-    console = _console()
+    console = new_console()
     for summary in summaries:
         terminal.print_sweep(console, summary)
     if speedups:
@@ -206,7 +183,7 @@ def sweep_command(records: Path, metric: Metric, single: Path | None, table: Pat
     help="a log of the same case when it was well: what changed is said first",
 )
 @click.option("--json", "as_json", is_flag=True, help="print summary and diagnosis as JSON")
-@_answers
+@answers
 def darshan_command(
     log: Path,
     records: Path | None,
@@ -240,7 +217,7 @@ def darshan_command(
     if as_json:
         click.echo(shown.model_dump_json(by_alias=True, indent=1))
     else:
-        show.print_look(_console(), shown)
+        show.print_look(new_console(), shown)
     return 1 if shown.flags else 0
 
 
@@ -260,7 +237,7 @@ def site_group() -> None:
 @click.argument("site", default="local")
 @click.option("--submit", is_flag=True, help="also run a case of two ranks on each file system of each partition")
 @click.option("--json", "as_json", is_flag=True, help="print the findings as JSON")
-@_answers
+@answers
 def site_check_command(site: str, submit: bool, as_json: bool) -> int:
     """Say for each partition and file system of SITE what is there: the first thing to run at a new site.
 
@@ -276,13 +253,13 @@ def site_check_command(site: str, submit: bool, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps([finding.model_dump() for finding in findings], indent=1))
     else:
-        terminal.print_findings(_console(), site, findings, submitted=submit)
+        terminal.print_findings(new_console(), site, findings, submitted=submit)
     return site_check.exit_code(findings)
 
 
 @main.command("check-config")
 @click.option("--site", default="local", show_default=True)
-@_answers
+@answers
 def check_config_command(site: str) -> None:
     """Check a site's configuration and all bands, and say what was found. Nothing is run.
 
@@ -293,3 +270,7 @@ def check_config_command(site: str) -> None:
         click.echo(
             f"{partition}: {systems}; nodes {_listed(model.nodes)}; ranks per node {_listed(model.ranks_per_node)}"
         )
+
+
+main.add_command(history_group)
+main.add_command(bands_group)

@@ -159,16 +159,17 @@ def judge(
     where = placement.summary(measurements[0])
     if wrong:
         return invalid(wrong, where)
-    rows = [
-        _row(m, measurements, expectation, site_bands, portable)
-        for m in measurements
-        # A baseline through another interface is a series of its own; one of another pattern is some other case's.
-        if m.role == "main" or set(m.differs) == {"interface"}
-    ]
+    rows = [_row(m, measurements, expectation, site_bands, portable) for m in measurements if is_of_a_series(m)]
     mains = [row for row in rows if row.role == "main"]
     verdict = min((row.verdict for row in mains), key=VERDICTS.index)
     reasons = tuple(f"{row.operation}: {row.reason}" for row in mains if row.reason)
     return Judgement(verdict=verdict, reasons=reasons, placement=where, layout=expectation.layout, rows=tuple(rows))
+
+
+def is_of_a_series(measurement: Measurement) -> bool:
+    """Does it have a row? A baseline through another interface is a series of its own; one of another pattern is some other
+    case's."""
+    return measurement.role == "main" or set(measurement.differs) == {"interface"}
 
 
 def is_cached(measurement: Measurement, type_: str) -> bool:

@@ -118,7 +118,7 @@ def write_whole(path: Path, text: str) -> None:
 _NEVER_RAN = ("skip", "abort", "fail_deps")
 
 
-def _is_case(entry: dict[str, Any]) -> bool:
+def is_case(entry: dict[str, Any]) -> bool:
     """It ran, or a check of ours said why it must not."""
     return entry["result"] not in _NEVER_RAN or bool(entry["result"] == "skip" and entry.get("skip_reason"))
 
@@ -148,7 +148,7 @@ def _run_report(entries: list[dict[str, Any]]) -> RunReport:
     builds = [entry for entry in entries if entry["fixture"] and entry["result"] not in ("pass", *_NEVER_RAN)]
     return RunReport(
         selected=len(tests),
-        cases=tuple(_case(entry) for entry in tests if _is_case(entry)),
+        cases=tuple(case_of(entry) for entry in tests if is_case(entry)),
         software=_software(tests),
         build_failure=" / ".join(map(_build_failure, builds)),
     )
@@ -169,7 +169,8 @@ def _judgement(entry: dict[str, Any]) -> Judgement:
     return Judgement.model_validate(entry["judgement"]) if entry.get("judgement") else invalid([_failure(entry)])
 
 
-def _case(entry: dict[str, Any]) -> Case:
+def case_of(entry: dict[str, Any]) -> Case:
+    """A case from its entry in ReFrame's run report."""
     return Case(
         name=entry["display_name"],
         file_system=entry["file_system"],

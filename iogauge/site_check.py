@@ -193,7 +193,7 @@ def _bands(site: str, sites: Mapping[str, Site]) -> Iterator[Finding]:
         partition="", subject="portable bands", level="ok", found=f"{len(load_portable_bands(folder).bands)} ratios"
     )
     try:
-        keys = _series_of_suite(site, "nightly")
+        keys = series_of_suite(site, "nightly")
     except Unreadable as problem:
         yield Finding(partition="", subject="bands", level="problem", found=f"ReFrame cannot list the suite: {problem}")
         return
@@ -205,7 +205,7 @@ def _bands(site: str, sites: Mapping[str, Site]) -> Iterator[Finding]:
         yield Finding(partition="", subject=f"bands of {name}", level=level, found=text)
 
 
-def _series_of_suite(site: str, suite: str) -> set[str]:
+def series_of_suite(site: str, suite: str) -> set[str]:
     """The keys of all series of a suite. Raises :class:`Unreadable` with ReFrame's words."""
     root = nightly.checkout()
     command = [
