@@ -11,6 +11,8 @@ from pathlib import Path
 import psutil
 from pydantic import BaseModel, ConfigDict
 
+from iogauge.commands import Unreadable, run_briefly
+
 
 class _Fact(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -103,8 +105,16 @@ def _unescape(text: str) -> str:
     return text.encode().decode("unicode_escape") if "\\" in text else text
 
 
+def answers(path: Path) -> bool:
+    """Is it there, and does its file system answer? One that hangs would hold whoever asks it for ever."""
+    try:
+        return run_briefly(["stat", "--file-system", "--", str(path)])[0] == 0
+    except Unreadable:
+        return False
+
+
 def look(paths: dict[str, Path], load: Load) -> Machine:
-    """The facts of this machine; ``paths`` are those file systems that can be seen from here."""
+    """The facts of this machine; of ``paths``, by file system, those that can be seen from here and answer."""
     return Machine(
         host=socket.gethostname(),
         system=_system(),
@@ -113,7 +123,7 @@ def look(paths: dict[str, Path], load: Load) -> Machine:
         cores=psutil.cpu_count(logical=False) or 0,
         logical_processors=psutil.cpu_count() or 0,
         memory_bytes=psutil.virtual_memory().total,
-        mounts=tuple(mount_of(name, path) for name, path in paths.items() if path.exists()),
+        mounts=tuple(mount_of(name, path) for name, path in paths.items() if answers(path)),
         load=load,
     )
 

@@ -322,18 +322,6 @@ def test_memory_is_the_blocks_and_little_more(kernels, interfaces, target, tmp_p
     assert peak_mib(kernels, target, tmp_path, *options) < 32 + 64
 
 
-def test_many_ranks_on_few_cores_finish(kernels, target):
-    yielding = {"OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
-    options = ("--size", "4x4x4", "--collective", "yes", "--interface", "mpiio")
-    others = [
-        f"--baseline={change}"
-        for change in ("interface=hdf5", "writers=one,collective=no", "writers=process,collective=no")
-    ]
-    done = run_mpi(64, kernels / "blocks", "--dir", target, *ONCE, *options, *others, env=yielding)
-    assert done.returncode == 0, done.stderr
-    assert all(m.verified and m.ranks == 64 for m in read_records(done.stdout))
-
-
 def test_help_names_the_options(kernels):
     done = subprocess.run(
         [kernels / "blocks", "--help"], capture_output=True, text=True, env={**os.environ, **MPI_ENVIRONMENT}

@@ -308,7 +308,7 @@ def job(tmp_path: Path, tools: Path, type_: str, asked: Layout) -> tuple[subproc
     )
     calls = (tools / "calls.txt").read_text().splitlines() if (tools / "calls.txt").exists() else []
     names = [*(tmp_path / "stage").glob("case_folder.txt")]
-    folder = names[0].read_text().strip() if names else "?"
+    folder = names[0].read_text().splitlines()[0] if names else "?"
     assert not list((tmp_path / "target").iterdir()), "the case left something"
     mount = subprocess.run(["df", "--output=target", tmp_path], capture_output=True, text=True, check=True)
     return done, [c.replace(folder, "DIR").replace(mount.stdout.split()[-1] + " ", "MOUNT ") for c in calls]

@@ -14,6 +14,17 @@ from conftest import needs_root
 from iogauge import machine
 
 
+def test_a_file_system_that_does_not_answer_is_left_out_and_not_waited_for(tmp_path, monkeypatch):
+    hanging = tmp_path / "stat"
+    hanging.write_text("#!/bin/sh\nsleep 60\n")
+    hanging.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("iogauge.commands.ANSWER_SECONDS", 0.2)
+    assert machine.look({"here": Path("/")}, machine.LoadMeter().read()).mounts == ()
+    hanging.unlink()
+    assert machine.look({"here": Path("/"), "gone": tmp_path / "none"}, machine.LoadMeter().read()).mounts
+
+
 def test_the_facts_are_those_that_other_programs_give():
     found = machine.look({"here": Path("/")}, machine.LoadMeter().read())
     assert found.host == os.uname().nodename

@@ -137,7 +137,8 @@ def test_more_ranks_than_cores_start_when_they_may_share(minicluster, hello):
         "run", "srun", "--mpi=pmix", "--overcommit", "--nodes=1", "--ntasks=4", hello / "openmpi",
         env={**os.environ, "OMPI_MCA_mpi_yield_when_idle": "1"},
     )  # fmt: skip
-    assert [(size, host) for _, size, host, _ in worlds(said)] == [(4, "n1")] * 4
+    assert [size for _, size, _, _ in worlds(said)] == [4] * 4
+    assert len({host for _, _, host, _ in worlds(said)}) == 1
 
 
 def test_the_nodes_are_hosts_with_names_networks_and_disks_of_their_own(minicluster):

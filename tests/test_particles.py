@@ -149,13 +149,6 @@ def test_ranks_that_differ_have_normally_distributed_counts_and_an_exact_total(k
     assert series.pattern_label(write) == "CC-varied-file-per-process"
 
 
-def test_64_ranks_on_few_cores_finish(kernels, target):
-    size = ("--particles", "70", "--steps", "1", "--dimensions", "2", "--columns", "7", "--collective", "yes")
-    region = ("--selection", "PRL", "--block", "3", "--block-columns", "2")
-    append = ("--baseline", "write-mode=append,extendible=yes,chunk=100,stdev=30")
-    assert all(m.verified for m in measured(kernels, target, *size, *region, *append, ranks=64))
-
-
 def test_counts_follow_the_seed(kernels, target):
     options = ("--particles", "1000", "--stdev", "200", "--operation", "write")
     totals = [measured(kernels, target, *options, "--seed", seed)[0].logical_bytes for seed in ("1", "1", "2")]

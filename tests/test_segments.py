@@ -267,16 +267,3 @@ def test_a_changed_byte_of_a_box_is_found_and_named(kernels, target):
     done = segments(kernels, target, *options, "--operation", "read")
     assert done.returncode == 3
     assert f"dataset_0, step 0, index 777: expected 0x{data[777] ^ 1:x}, found 0x{data[777]:x}" in done.stderr
-
-
-def test_64_ranks_on_few_cores_finish(kernels, target):
-    options = ("--bytes-per-process", "8K", "--block", "1K", "--transfer", "4K", "--collective", "yes")
-    square = ("--baseline", "geometry=2d,bytes-per-process=0,block=8,transfer=64,layout=interleaved")
-    done = run_mpi(
-        64, kernels / "segments", "--dir", target, "--repeats", "1", "--warmup", "0", *options, *square,
-        env={"OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    measurements = read_records(done.stdout)
-    assert len(measurements) == 4
-    assert all(m.ranks == 64 and m.verified for m in measurements)

@@ -54,7 +54,7 @@ def test_a_site_says_its_axes_and_file_systems():
         (
             lambda e: e["file_systems"]["scratch"].update(paht="/x"),
             "file_systems.scratch.paht",
-            "allowed: exclusive, guard, layout, nodes, path",
+            "allowed: exclusive, guard, layout, nightly, nodes, path",
         ),
         (lambda e: e["file_systems"]["scratch"].pop("path"), "file_systems.scratch.path", "missing"),
         (lambda e: e["file_systems"]["scratch"].update(path=""), "file_systems.scratch.path", "at least 1"),

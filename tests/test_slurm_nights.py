@@ -41,6 +41,13 @@ class Job(NamedTuple):
     nodes: str
 
 
+class Span(NamedTuple):
+    """In sacct's notation, which sorts as time does."""
+
+    start: str
+    end: str
+
+
 class Site:
     """The site minicluster with a home of its own."""
 
@@ -92,6 +99,12 @@ class Site:
         found = (line.split() for line in done.stdout.splitlines())
         return {name.removeprefix("iogauge-minicluster-"): Job(id_, nodes) for name, id_, nodes in found}
 
+    def accounted(self, name: str) -> list[Span]:
+        """When the jobs of that name ran."""
+        command = ["sacct", "-X", "--noheader", "--parsable2", "--format=start,end", f"--name={name}"]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
+        return [Span(*line.split("|")) for line in done.stdout.splitlines()]
+
     def at_work(self, *file_systems: str) -> dict[str, Job]:
         """The jobs on these, once all have begun to write."""
         folders = {
@@ -135,7 +148,7 @@ def site(minicluster, tmp_path) -> Iterator[Site]:
 
 
 def test_ranks_are_proven_to_be_where_they_were_asked_for(site):
-    """srun over four nodes with BeeOND, made for the job and gone with it; mpirun over two."""
+    """srun over four nodes with BeeOND, made for the job and gone with it; mpirun over two, on the same shared disk."""
     _, night = site.run(*only(4, 2, "shared|beeond"), *only(2, 2, "shared-whole"), *SMALL)
     assert wrong_with(night) == []
     placements = {case.file_system: case.judgement.placement for case in night.cases}
@@ -144,6 +157,9 @@ def test_ranks_are_proven_to_be_where_they_were_asked_for(site):
         "beeond": "8 ranks on 8 cores of 4 hosts",
         "shared-whole": "4 ranks on 4 cores of 2 hosts",
     }
+    jobs = sorted(site.accounted("iogauge-minicluster-shared"))
+    assert len(jobs) == 2
+    assert jobs[0].end <= jobs[1].start, "on one file system they wait for each other, across partitions"
     # The site leaves the portable bands out: there is nothing to be slower than.
     assert {row.verdict for case in night.cases for row in case.judgement.main_rows} == {"no reference"}
     assert list(site.shared.iterdir()) == []
