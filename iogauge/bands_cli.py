@@ -17,6 +17,7 @@ from iogauge.bands import SiteBands, load_site_bands
 from iogauge.bands_file import Proposal
 from iogauge.bands_fit import Fitted, Refused, fit
 from iogauge.command import answers, new_console
+from iogauge.commands import Unreadable
 from iogauge.errors import InputError
 from iogauge.history import operators
 from iogauge.history.cli import at_history, at_site
@@ -30,7 +31,6 @@ from iogauge.history.reading import (
     read_software,
 )
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, write_whole
-from iogauge.quota import Unreadable
 from iogauge.site_check import series_of_suite
 from iogauge.terminal import rate
 

@@ -55,7 +55,8 @@ def _values(measurements: list[Measurement]) -> dict[str, float]:
     for m in measurements:
         name = f"{m.operation} {m.interface}" + "".join(f" {k}={v}" for k, v in m.differs.items() if k != "interface")
         found[f"{name}, observed"] = m.best_observed
-        found[f"{name}, raw"] = m.best_raw
+        if m.best_raw is not None:
+            found[f"{name}, raw"] = m.best_raw
         if m.role == "baseline":
             found[f"{m.operation} {ratio_name(m.differs)}"] = ratio(mains[m.operation], m).value
     return found

@@ -88,7 +88,8 @@ def witness(summary: Summary, measurements: Sequence[Measurement]) -> Witness:
     slowest = sum(repeat.total_seconds for m in mains for repeat in m.repeats)
     # Ranks that write for others gather from them between the calls: the transfers are then no limit.
     gathers = mains[0].pattern.get("writers", "all") in ("one", "node")
-    fastest = 0.0 if gathers else sum(repeat.least.transfer_seconds for m in mains for repeat in m.repeats)
+    of_fastest = [repeat.least.transfer_seconds for m in mains for repeat in m.repeats if repeat.least is not None]
+    fastest = 0.0 if gathers else sum(of_fastest)
     rate, least = moved / MIB / layer.aggregate_seconds, said / MIB / slowest
     most = said / MIB / fastest if fastest else None
     # By the clock, for which 15 % of a millisecond is nothing.

@@ -431,7 +431,7 @@ def _evidence(row: Row, record: Measurement) -> dict[str, Any]:
     phases = ("open_seconds", "transfer_seconds", "flush_seconds", "close_seconds", "prepare_seconds")
     return {
         **{name: [getattr(repeat, name) for repeat in repeats] for name in phases},
-        "least_total_seconds": [repeat.least.total_seconds for repeat in repeats],
+        "least_total_seconds": [repeat.least and repeat.least.total_seconds for repeat in repeats],
         "cached_fraction": None if fractions == [None] * len(repeats) else fractions,
         "ratios": [
             {
