@@ -238,7 +238,7 @@ def test_a_file_system_that_hangs_is_not_waited_for_and_is_named(tmp_path, targe
         subprocess.run(["umount", "--lazy", target], check=True)
 
 
-ORPHAN_JOB = "site:4711"
+ORPHAN_JOB = f"site:{os.uname().nodename}:4711"
 
 
 @pytest.fixture
@@ -269,7 +269,8 @@ def test_what_a_job_left_that_slurm_no_longer_knows_is_removed_by_the_next_one_t
 
 
 @pytest.mark.parametrize(
-    "spared", ["its job is there", "another cluster's", "squeue fails", "no job's", "another's marker"]
+    "spared",
+    ["its job is there", "another cluster's", "another host's", "squeue fails", "no job's", "another's marker"],
 )
 def test_what_may_be_at_work_is_left_alone(tmp_path, orphan, spared):
     marker, squeue = orphan / ".iogauge-case", tmp_path / "bin" / "squeue"
@@ -277,6 +278,8 @@ def test_what_may_be_at_work_is_left_alone(tmp_path, orphan, spared):
         squeue.write_text("#!/bin/sh\necho 4711\n")
     elif spared == "squeue fails":
         squeue.write_text("#!/bin/sh\nexit 1\n")
+    elif spared == "another host's":
+        marker.write_text(f"{orphan}\nsite:another:4711\n")
     elif spared == "no job's":
         marker.write_text(f"{orphan}\n\n")
     elif spared == "another's marker":

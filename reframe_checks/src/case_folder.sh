@@ -78,22 +78,24 @@ iogauge_case_folder() {
     df --output=source,fstype,target -- "$path" | tail -n 1 >file_system.txt
 }
 
-# This job's name among all jobs of the site; empty where there is no Slurm.
+# Where this job began, and its number there; empty where there is no Slurm. ($HOSTNAME may be the login node's.)
 iogauge_job() {
-    printf '%s' "${SLURM_JOB_ID:+$SLURM_CLUSTER_NAME:$SLURM_JOB_ID}"
+    printf '%s' "${SLURM_JOB_ID:+$SLURM_CLUSTER_NAME:$(uname -n):$SLURM_JOB_ID}"
 }
 
 # What a job has left on a disk of this node that was killed with the node, and nobody else can see: folders with our marker,
-# of this user's jobs that Slurm no longer knows. Without Slurm's word none.
+# of this user's jobs that began on this host and that Slurm no longer knows. Without Slurm's word none: another cluster's
+# job may be at work on a file system that both see.
 iogauge_remove_orphans() {
-    local name job jobs='' IOGAUGE_CASE_DIR iogauge_name_file=/dev/null
+    local name job jobs='' here IOGAUGE_CASE_DIR iogauge_name_file=/dev/null
+    here=${SLURM_CLUSTER_NAME:-}:$(uname -n)
     for IOGAUGE_CASE_DIR in "$1"/iogauge-case.*; do
         [ -O "$IOGAUGE_CASE_DIR" ] && [ ! -L "$IOGAUGE_CASE_DIR" ] || continue
         { read -r name && read -r job; } 2>/dev/null <"$IOGAUGE_CASE_DIR/.iogauge-case" || continue
-        [ "$name" = "$IOGAUGE_CASE_DIR" ] && [ -n "$job" ] && [ "${job%:*}" = "${SLURM_CLUSTER_NAME:-}" ] || continue
+        [ "$name" = "$IOGAUGE_CASE_DIR" ] && [ "${job%:*}" = "$here" ] || continue
         [ -n "$jobs" ] || jobs=$(timeout 60 squeue --me --noheader --format=%A) || return 0
-        grep -qx -- "${job#*:}" <<<"$jobs" && continue
-        printf 'iogauge: job %s is gone, and left %s: it is removed\n' "${job#*:}" "$IOGAUGE_CASE_DIR" >&2
+        grep -qx -- "${job##*:}" <<<"$jobs" && continue
+        printf 'iogauge: job %s is gone, and left %s: it is removed\n' "${job##*:}" "$IOGAUGE_CASE_DIR" >&2
         iogauge_remove_case_folder
     done
 }
