@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -304,6 +305,16 @@ def begin_writing(cluster: Minicluster, folder: Path, path: Path) -> str:
     return job
 
 
+def all_wait_for_the_disk(path: Path) -> bool:
+    """Does each of the job's two writers wait in the kernel (state D), and not between two writes?"""
+    states = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"of={path}/data." in (process / "cmdline").read_text() and (process / "comm").read_text() == "dd\n":
+                states.append((process / "stat").read_text().rpartition(")")[2].split()[0])
+    return states == ["D", "D"]
+
+
 def remove_data(path: Path) -> None:
     for file in path.glob("data.*"):
         file.unlink()
@@ -380,6 +391,7 @@ def test_the_shared_file_system_gone_fails_a_running_job_and_comes_back_with_its
 def test_a_hanging_shared_file_system_holds_the_writers_even_cancelled_until_it_is_healed(healed, tmp_path):
     job = begin_writing(healed, tmp_path, healed.shared)
     healed.output("fault", "shared-hangs")
+    assert wait_for(lambda: all_wait_for_the_disk(healed.shared))
     healed.output("run", "scancel", job)
     time.sleep(4)  # KillWait is 3 s
     assert state(healed, job) == "COMPLETING"
