@@ -155,7 +155,9 @@ def spack_root(setup: Setup, pin: Mapping[str, str]) -> Path:
         return target
     root = Path(given)
     if not os.access(root / "bin" / "spack", os.X_OK):
-        raise InputError(f"SPACK_ROOT: there is no program {root}/bin/spack; unset it to use a clone of the pinned Spack")
+        raise InputError(
+            f"SPACK_ROOT: there is no program {root}/bin/spack; unset it to use a clone of the pinned Spack"
+        )
     found = run_for_text([root / "bin" / "spack", "--version"], spack_variables(setup)).split()
     series = pin["tag"].removeprefix("v").rsplit(".", 1)[0]
     if not found or not found[0].startswith(f"{series}."):
@@ -193,17 +195,23 @@ def check_kernels_commit(setup: Setup) -> None:
     for stack in setup.stacks:
         file = setup.definition / "stacks" / f"{stack}.yaml"
         for commit in sorted(set(re.findall(r"iogauge-kernels@git\.([0-9a-f]{40})", file.read_text(encoding="utf-8")))):
-            if subprocess.run(["git", "cat-file", "-e", f"{commit}^{{commit}}"], cwd=target, capture_output=True).returncode:
+            if subprocess.run(
+                ["git", "cat-file", "-e", f"{commit}^{{commit}}"], cwd=target, capture_output=True
+            ).returncode:
                 raise InputError(
                     f"the kernels' commit {commit} is not in the history of {setup.checkout}; a shallow clone gets it by "
                     "'git fetch --unshallow'",
                     file=file,
                 )
             changed = subprocess.run(
-                ["git", "diff", "--quiet", commit, "refs/heads/checkout", "--", "kernels"], cwd=target, capture_output=True
+                ["git", "diff", "--quiet", commit, "refs/heads/checkout", "--", "kernels"],
+                cwd=target,
+                capture_output=True,
             )
             if changed.returncode == 1:
-                say(f"{stack}: its kernels are those of commit {commit[:12]}; kernels/ has changed since (docs/spack.md)")
+                say(
+                    f"{stack}: its kernels are those of commit {commit[:12]}; kernels/ has changed since (docs/spack.md)"
+                )
 
 
 # --- compilers and MPI
@@ -219,7 +227,9 @@ def external_problems(packages: Mapping[str, Any]) -> Iterator[str]:
             if not Path(prefix).is_dir():
                 yield f"{spec}: there is no {prefix}"
                 continue
-            programs = [Path(path) for path in ((external.get("extra_attributes") or {}).get("compilers") or {}).values()]
+            programs = [
+                Path(path) for path in ((external.get("extra_attributes") or {}).get("compilers") or {}).values()
+            ]
             yield from (f"{spec}: {path} is missing" for path in programs if not os.access(path, os.X_OK))
             asked = programs[:1] or [Path(prefix) / "bin" / "mpicc"]
             if name in VERSION_QUESTIONS:
@@ -295,14 +305,21 @@ def run_spack(setup: Setup, environment: Path, *arguments: str) -> list[str]:
     command = spack_command(setup, environment, *arguments)
     lines = []
     with subprocess.Popen(
-        command, env=spack_variables(setup), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        command,
+        env=spack_variables(setup),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             lines.append(line)
             print(line, end="", file=sys.stderr, flush=True)
     if process.returncode != 0:
-        raise BuildError(f"spack {arguments[0]} failed for {environment}; what is installed stays, the next start goes on")
+        raise BuildError(
+            f"spack {arguments[0]} failed for {environment}; what is installed stays, the next start goes on"
+        )
     return lines
 
 
@@ -320,8 +337,9 @@ def places(setup: Setup) -> tuple[list[str], list[str], list[str]]:
     """Source mirrors, build caches and upstream trees: those of the site's scope and those of the command line."""
     mirrors, caches = [], []
     for entry in site_section(setup, "mirrors").values():
-        given = {"url": entry} if isinstance(entry, str) else dict(entry)
-        url = str(given.get("url") or (given.get("fetch") or {}).get("url"))
+        given: dict[str, Any] = {"url": entry} if isinstance(entry, str) else dict(entry)
+        fetch = given.get("fetch") or {}
+        url = str(given.get("url") or (fetch if isinstance(fetch, str) else fetch.get("url")))
         if given.get("source", True):
             mirrors.append(url)
         if given.get("binary", True):
@@ -555,7 +573,11 @@ def run(setup: Setup) -> None:
     check_externals(setup)
     pinned = pins(setup.definition)
     setup = with_changes(setup, spack=spack_root(setup, pinned["spack"]))
-    clone(pinned["packages"], os.environ.get("IOGAUGE_SPACK_PACKAGES_GIT") or pinned["packages"]["git"], setup.work / "packages")
+    clone(
+        pinned["packages"],
+        os.environ.get("IOGAUGE_SPACK_PACKAGES_GIT") or pinned["packages"]["git"],
+        setup.work / "packages",
+    )
     kernels_clone(setup)
     check_kernels_commit(setup)
     copy_definition(setup)
