@@ -382,11 +382,17 @@ def write_scope(setup: Setup) -> None:
         replace(work / "scope" / f"{section}.yaml", json.dumps({section: content}, indent=2) + "\n")
 
 
+def definition_files(folder: Path) -> list[Path]:
+    """What Spack reads of a folder of ``spack_env``; a site may be a link to another one."""
+    found = [Path(parent, name) for parent, _, names in os.walk(folder, followlinks=True) for name in names]
+    return sorted(path for path in found if path.suffix in (".yaml", ".py", ".patch"))
+
+
 def copy_definition(setup: Setup) -> None:
     """``WORK`` has the folders of ``spack_env`` as the checkout has them now."""
     for name in DEFINITION:
         source, target = setup.definition / name, setup.work / name
-        wanted = {path.relative_to(source) for path in source.rglob("*") if path.suffix in (".yaml", ".py", ".patch")}
+        wanted = {path.relative_to(source) for path in definition_files(source)}
         for path in target.rglob("*") if target.is_dir() else ():
             if path.is_file() and path.relative_to(target) not in wanted:
                 path.unlink()
@@ -402,7 +408,7 @@ def inputs_digest(setup: Setup, stack: str) -> str:
     files = [setup.definition / "versions.yaml", setup.definition / "stacks" / f"{stack}.yaml"]
     files += [setup.definition / "envs" / setup.site / stack / "spack.yaml"]
     for folder in (setup.definition / "repo", setup.definition / "common", setup.definition / "sites" / setup.site):
-        files += sorted(path for path in folder.rglob("*") if path.suffix in (".yaml", ".py", ".patch"))
+        files += definition_files(folder)
     return hashlib.sha256("".join(digest(path) for path in files).encode()).hexdigest()
 
 
