@@ -182,6 +182,11 @@ class H5bench(UpstreamCheck):
             Path(self.stagedir, f"h5bench-{number}.cfg").write_text(configuration.text(), encoding="utf-8")
             self.keep_files += [f"h5bench-{number}.cfg"]
 
+    def connector(self):
+        """The variables that load the async connector: those of the environment's Spack arm where nothing else names one."""
+        vol = self.arm.vol if self.arm and not self.plugin_path and not self.is_own else None
+        return vol.variables if vol else dict(self.suite.environment)
+
     def launches(self):
         return [
             Launching(
@@ -189,7 +194,7 @@ class H5bench(UpstreamCheck):
                 # Without a folder in the name, files per process would go to the root folder.
                 [self.path_of(c.program), f"{IN_STAGE}h5bench-{number}.cfg", f"./{c.file}"],
                 [c.result] if c.result else [],
-                environment=dict(self.suite.environment) if c.asynchronous else {},
+                environment=self.connector() if c.asynchronous else {},
                 drop=c.kind == "read",
             )
             for turn in range(self.repeats)

@@ -60,11 +60,17 @@ class H5perfSerialCheck(KernelCheck):
     repeats = 3
     warmup = 0
 
+    @property
+    def program_path(self):
+        found = (self.arm and self.arm.program(self.program)) or shutil.which(self.program)
+        return found and str(found)
+
     @run_after("setup")
     def skip_without_program(self):
         self.skip_if(
-            shutil.which(self.program) is None,
-            f"needs {self.program} in PATH (Debian: hdf5-tools; Spack: hdf5 +tools), or -S H5perfSerialCheck.program=PATH",
+            self.program_path is None,
+            f"needs {self.program} in PATH (Debian: hdf5-tools) or the Spack arm (hdf5 +tools), or by "
+            f"-S H5perfSerialCheck.program=PATH",
         )
 
     @property
@@ -109,7 +115,9 @@ class H5perfSerialCheck(KernelCheck):
         if chosen["grow"] == "yes":
             options += ["-t"]
         # With USER or LOGIN set it would make a folder of that name.
-        program = f'env -u USER -u LOGIN HDF5_PREFIX="{CASE_FOLDER}" {shlex.quote(self.program)} {shlex.join(options)}'
+        program = (
+            f'env -u USER -u LOGIN HDF5_PREFIX="{CASE_FOLDER}" {shlex.quote(self.program_path)} {shlex.join(options)}'
+        )
         errors = f"h5perf_serial-{number}.err"
         return f'{program} > h5perf_serial-{number}.txt 2> {errors} || echo "exit code $?" >> {errors}'
 
