@@ -133,7 +133,13 @@ def _h5bench_exerciser(pattern: Mapping[str, Any]) -> list[str]:
 
 
 #: What tells the series of a kind apart, beyond its name.
-_H5BENCH_WORDS = {"exerciser": _h5bench_exerciser, "metadata": _tiles}
+_H5BENCH_WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "e3sm": lambda pattern: [str(pattern["case"]), str(pattern["output"])],
+    "exerciser": _h5bench_exerciser,
+    "macsio": lambda pattern: [f"{pattern['mode']}{pattern['files']}"],
+    "metadata": _tiles,
+    "openpmd": lambda pattern: [str(pattern[name]) for name in ("selection",) if name in pattern],
+}
 
 _H5BENCH_KINDS = {"write-unlimited": "unlimited", "write_var_normal_dist": "varied"}
 

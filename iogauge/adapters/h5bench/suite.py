@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iogauge.adapters.h5bench import exerciser, metadata, patterns
+from iogauge.adapters.h5bench import e3sm, exerciser, macsio, metadata, openpmd, patterns
 from iogauge.adapters.h5bench.benchmark import Benchmark
 from iogauge.adapters.h5bench.patterns import Configuration
 from iogauge.errors import InputError
 
 #: As the runner names them.
-KINDS = (*patterns.KINDS, "metadata", "exerciser")
+KINDS = (*patterns.KINDS, "metadata", "exerciser", "openpmd", "e3sm", "macsio")
 
 #: Known to the runner, but nothing can be measured of them: why.
-REFUSED_KINDS: dict[str, str] = {}
+REFUSED_KINDS = {"amrex": "amrex prints no time and no bytes: there is nothing that a rate could follow from"}
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,30 @@ class Suite:
     environment: Mapping[str, str]
 
 
-def check_benchmark(kind: str, file: str, values: Mapping[str, Any], ranks: int, where: str) -> Benchmark:
-    """One benchmark of any kind. Raises :class:`InputError` with the key and what is allowed."""
+def check_benchmark(
+    kind: str,
+    file: str,
+    values: Mapping[str, Any],
+    ranks: int,
+    where: str,
+    *,
+    before: Sequence[Benchmark] = (),
+    folder: Path = Path(),
+) -> Benchmark:
+    """One benchmark of any kind; ``before`` are those that come before it in its suite, ``folder`` is what its files' names
+    are relative to. Raises :class:`InputError` with the key and what is allowed."""
     if kind in patterns.KINDS:
         return patterns.check_configuration(kind, file, values, ranks, where)
     if kind == "metadata":
         return metadata.check(file, values, ranks, where)
     if kind == "exerciser":
         return exerciser.check(values, ranks, where)
+    if kind == "openpmd":
+        return openpmd.check(values, ranks, where, [b for b in before if isinstance(b, openpmd.OpenpmdWrite)])
+    if kind == "macsio":
+        return macsio.check(file, values, where)
+    if kind == "e3sm":
+        return e3sm.check(file, values, where, folder)
     if kind in REFUSED_KINDS:
         raise InputError(f"{REFUSED_KINDS[kind]}; allowed: {', '.join(KINDS)}", file=where)
     raise InputError(f"{kind!r} is not known; allowed: {', '.join(KINDS)}", file=where, key="benchmark")
@@ -51,6 +67,7 @@ def read_json(text: str, ranks: int, file: Path | str = "JSON") -> Suite:
         document = json.loads(text)
         benchmarks = document["benchmarks"]
         vol = document.get("vol", {})
+        folder = Path(file).parent / str(document.get("directory", ""))
         entries = [(str(e["benchmark"]), str(e.get("file", "")), dict(e["configuration"])) for e in benchmarks]
     except (ValueError, RecursionError) as error:
         raise InputError(f"not JSON: {error}", file=file, line=getattr(error, "lineno", None)) from error
@@ -61,7 +78,7 @@ def read_json(text: str, ranks: int, file: Path | str = "JSON") -> Suite:
     found: list[Benchmark] = []
     for number, (kind, name, values) in enumerate(entries, start=1):
         where = f"{file}: benchmark {number} ({kind})"
-        benchmark = check_benchmark(kind, name, values, ranks, where)
+        benchmark = check_benchmark(kind, name, values, ranks, where, before=found, folder=folder)
         if isinstance(benchmark, Configuration):
             _check_needs(benchmark, [before for before in found if isinstance(before, Configuration)], where)
         found.append(benchmark)
