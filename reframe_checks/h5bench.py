@@ -53,7 +53,7 @@ CASES = {
     "async-CC-1d": (1, [("write", {"MODE": "ASYNC"}, True), ("read", {"READ_OPTION": "FULL", "MODE": "ASYNC"}, True)]),
     "metadata": (4, [("metadata", {}, True)]),
     "metadata-chunked": (3, [("metadata", {"layout": "chunked", "mpi-io": "collective", "steps": 10}, True)]),
-    "metadata-many": (2, [("metadata", {"slowest-dimension": "array"}, True)]),
+    "metadata-many": (2, [("metadata", {"slowest-dimension": "array", "steps": 5}, True)]),
     "exerciser": (2, [("exerciser", {}, True)]),
     "exerciser-independent": (1, [("exerciser", {"indepio": "true", "addattr": "true"}, True)]),
     "exerciser-chunked": (3, [("exerciser", {"usechunked": "true"}, True)]),

@@ -8,7 +8,6 @@ have two decimals of a MiB, and cannot be worked out from the options: the files
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -146,7 +145,7 @@ def check(file: str, values: Mapping[str, Any], where: str, folder: Path) -> E3s
         else:
             allowed = ", ".join([*_NUMBERS, "map"])
             raise InputError(f"is not understood here; allowed: {allowed}", file=where, key=key)
-    return E3sm(plain_name(file, where), os.path.abspath(folder / map_), kept)
+    return E3sm(plain_name(file, where), str((folder / map_).resolve()), kept)
 
 
 @dataclass(frozen=True)
