@@ -102,9 +102,14 @@ class Configuration(Benchmark):
         return self.values.get(key, "NO") == "YES"
 
     @property
+    def result(self) -> str:
+        """The CSV's name; empty: none."""
+        return self.values.get("CSV_FILE", "")
+
+    @property
     def results(self) -> list[str]:
         """The CSV, where one is asked for."""
-        return [self.values["CSV_FILE"]] if "CSV_FILE" in self.values else []
+        return [self.result] if self.result else []
 
     @property
     def reads_what_was_there(self) -> bool:
@@ -477,13 +482,13 @@ def _check_result(job: Job, launch: Launch, c: Configuration) -> tuple[Result, i
     )  # fmt: skip
     result = read_stdout(launch.stdout, launch.name)
     job.check_ranks(c.program, result.ranks)
-    for name in c.results:
-        operation, table = read_csv(launch.text(name), launch.name)
+    if c.result:
+        operation, table = read_csv(launch.text(c.result), launch.name)
         expected = _OPERATIONS.get(c.kind, c.kind)
         if operation != expected:
             raise Refusal(f"{launch.name}: the CSV is of {operation[:30]!r}, not of {expected}")
         if table.figures != result.figures:
-            raise Refusal(f"{launch.name}: stdout and {name} tell different results")
+            raise Refusal(f"{launch.name}: stdout and {c.result} tell different results")
     asked = "ASYNC" if c.asynchronous else "SYNC"
     if result.mode != asked:
         raise Refusal(f"{launch.name}: it ran {result.mode}, {asked} was asked for")
