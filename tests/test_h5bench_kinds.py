@@ -7,10 +7,10 @@ import json
 
 import pytest
 from test_upstream_adapters import NO_BANDS, refusal
-from upstream_outputs import H5BENCH_KINDS, h5bench_kind, job, kind_launch, text
+from upstream_outputs import H5BENCH_KINDS, SAMPLES, h5bench_kind, job, kind_launch, text
 
 from iogauge.adapters import h5bench
-from iogauge.errors import InputError
+from iogauge.errors import InputError, Refusal
 from iogauge.judge import Expectation, judge
 from iogauge.measurement import MIB
 
@@ -262,3 +262,49 @@ def test_a_json_of_all_kinds_is_taken_as_it_is():
 def test_amrex_is_refused_by_name_as_it_tells_no_time():
     with pytest.raises(InputError, match=r"benchmark 1 \(amrex\): amrex prints no time"):
         suite({"benchmark": "amrex", "file": "f", "configuration": {"ncells": "64", "mode": "SYNC"}})
+
+
+# What the runner leaves
+
+RUNNER = SAMPLES / "h5bench_kinds" / "runner"
+
+
+def run_folders():
+    runs = h5bench.read_log((RUNNER / "own-h5bench.log").read_text(encoding="utf-8"))
+    return [(run, {f.name: f.read_text(encoding="utf-8") for f in (RUNNER / run.folder).iterdir()}) for run in runs]
+
+
+def test_a_runners_folders_are_measurements_or_refusals_though_it_ended_with_exit_code_0():
+    found = {}
+    for run, texts in run_folders():
+        benchmark, launch = h5bench.read_folder(run, texts)
+        try:
+            measurements = benchmark.measurements(job(2), [launch])
+            found[run.folder] = [f"{m.operation} {m.logical_bytes}" for m in measurements]
+        except Refusal as refused:
+            found[run.folder] = str(refused)
+    kinds = [run.kind for run, _ in run_folders()]
+    assert kinds == ["write", "read", "read", "metadata", "exerciser", "macsio", "e3sm"]
+    write, read, failed, metadata, exerciser, macsio, e3sm = found.values()
+    assert write == ["write 33554432"]
+    assert read == ["read 33554432"]
+    assert failed.startswith("read in d78a0468: h5bench_read ended with exit code 1")
+    assert metadata == ["write 8192000", "read 8192000"]
+    assert exerciser == ["write 32768", "read 32768"]
+    assert macsio.endswith("macsio.log was not written"), "as the runner names it, with a folder, macsio writes none"
+    assert [line.split()[0] for line in e3sm] == ["write", "write"]
+
+
+def test_a_runners_log_tells_when_each_began_and_what_it_was_asked_for():
+    run = run_folders()[4][0]
+    assert str(run.began) == "2026-11-21 18:21:56"
+    assert run.ranks == 2
+    assert run.command[1:3] == ("--numdims", "2")
+    text_ = (RUNNER / "own-h5bench.log").read_text(encoding="utf-8")
+    cut = h5bench.read_log(text_[: text_.index("SUCCESS")])
+    assert [(r.kind, r.exit_code) for r in cut] == [("write", None)]
+    assert h5bench.read_log("") == []
+    with pytest.raises(Refusal, match="the log does not tell its command"):
+        h5bench.read_folder(dataclasses.replace(run, launcher=()), {})
+    with pytest.raises(Refusal, match=r"there is no h5bench\.cfg"):
+        h5bench.read_folder(run_folders()[0][0], {})

@@ -14,6 +14,7 @@ from iogauge.adapters.h5bench.patterns import (
     read_csv,
     read_stdout,
 )
+from iogauge.adapters.h5bench.runner import Run, read_folder, read_log
 from iogauge.adapters.h5bench.suite import KINDS, REFUSED_KINDS, Suite, async_environment, check_benchmark, read_json
 
 __all__ = [
@@ -24,12 +25,15 @@ __all__ = [
     "Announced",
     "Benchmark",
     "Configuration",
+    "Run",
     "Suite",
     "async_environment",
     "check_benchmark",
     "check_configuration",
     "measurement",
     "read_csv",
+    "read_folder",
     "read_json",
+    "read_log",
     "read_stdout",
 ]
