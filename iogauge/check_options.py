@@ -89,6 +89,13 @@ class BenchioOptions(_UpstreamOptions):
     size: Annotated[str, Field(pattern=r"^[1-9]\d*(x[1-9]\d*){2}$", strict=True)] | None = None
 
 
+class FftOptions(_UpstreamOptions):
+    """``datasets`` in a file; ``python``: the one that the File Format Comparison is run with."""
+
+    python: Annotated[str, Field(min_length=1, strict=True)] | None = None
+    datasets: Positive | None = None
+
+
 class H5benchOptions(_UpstreamOptions):
     """A rank's ``particles`` in each of the ``steps``, with ``compute`` between; ``plugin_path`` of its async connector."""
 
@@ -129,6 +136,7 @@ class CheckOptions(BaseModel):
     blocks: BlocksOptions = BlocksOptions()
     formats: FormatsOptions = FormatsOptions()
     benchio: BenchioOptions = BenchioOptions()
+    fft: FftOptions = FftOptions()
     h5bench: H5benchOptions = H5benchOptions()
     h5perf: H5perfOptions = H5perfOptions()
     hdf5_iotest: Hdf5IotestOptions = Hdf5IotestOptions()

@@ -92,14 +92,12 @@ def _ior(pattern: Mapping[str, Any]) -> list[str]:
     words = ["file-per-process" if pattern["file_per_process"] else "shared"]
     if pattern["segments"] > 1:
         words.append("segmented")
-    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+    return words
 
 
 def _hdf5_iotest(pattern: Mapping[str, Any]) -> list[str]:
-    words = _tiles(pattern)
-    if pattern["alignment_bytes"]:
-        words.append(f"align{pattern['alignment_bytes']}")
-    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+    aligned = pattern["alignment_bytes"]
+    return _tiles(pattern) + ([f"align{aligned}"] if aligned else [])
 
 
 def _h5bench(pattern: Mapping[str, Any]) -> list[str]:
@@ -111,7 +109,7 @@ def _h5bench(pattern: Mapping[str, Any]) -> list[str]:
         words += [str(pattern["selection"])] * (pattern["selection"] != "full")
         words += ["file-per-process"] * bool(pattern["file_per_process"])
         words += ["collective-metadata"] * bool(pattern["collective_metadata"])
-    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+    return words
 
 
 def _fft(pattern: Mapping[str, Any]) -> list[str]:
@@ -122,7 +120,7 @@ def _benchio(pattern: Mapping[str, Any]) -> list[str]:
     words = _blocks(pattern)
     if pattern["striping"] != "unstriped":
         words.append(str(pattern["striping"]))
-    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+    return words
 
 
 _H5BENCH_KINDS = {"write-unlimited": "unlimited", "write_var_normal_dist": "varied"}
@@ -169,7 +167,8 @@ def _common(pattern: Mapping[str, Any]) -> list[str]:
 
 def label_of(benchmark: str, pattern: Mapping[str, Any], collective: bool) -> str:
     """The I/O pattern in the field's words, such as ``CC-2d-partial`` or ``shared-interleaved-collective``."""
-    return "-".join(_WORDS[benchmark](pattern) + _common(pattern) + ["collective"] * collective)
+    own = [f"own-{pattern['own']}"] if "own" in pattern else []  # a site's own configuration
+    return "-".join(_WORDS[benchmark](pattern) + own + _common(pattern) + ["collective"] * collective)
 
 
 def pattern_label(measurement: Measurement) -> str:
