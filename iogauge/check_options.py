@@ -57,7 +57,8 @@ class ParticlesOptions(_KernelOptions):
 
 
 class SegmentsOptions(_KernelOptions):
-    """A rank's ``segments`` of ``block_bytes`` in transfers of ``transfer_bytes``; h5perf_serial: ``program``, ``rounds``."""
+    """A rank's ``segments`` of ``block_bytes`` in transfers of ``transfer_bytes``; beside h5perf_serial: its
+    ``program``, ``rounds``."""
 
     segments: Positive | None = None
     block_bytes: Positive | None = None
@@ -105,6 +106,10 @@ class H5benchOptions(_UpstreamOptions):
     plugin_path: Annotated[str, Field(min_length=1, strict=True)] | None = None
 
 
+class H5perfSerialOptions(_UpstreamOptions):
+    """Its sizes are those of the cases."""
+
+
 class H5perfOptions(_UpstreamOptions):
     """A rank's ``block_bytes`` in transfers of ``transfer_bytes``."""
 
@@ -139,6 +144,7 @@ class CheckOptions(BaseModel):
     fft: FftOptions = FftOptions()
     h5bench: H5benchOptions = H5benchOptions()
     h5perf: H5perfOptions = H5perfOptions()
+    h5perf_serial: H5perfSerialOptions = H5perfSerialOptions()
     hdf5_iotest: Hdf5IotestOptions = Hdf5IotestOptions()
     ior: IorOptions = IorOptions()
     metadata: MetadataOptions = MetadataOptions()

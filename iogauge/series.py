@@ -138,6 +138,7 @@ _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "formats": _formats,
     "h5bench": _h5bench,
     "h5perf": _segments,
+    "h5perf_serial": _segments,
     "hdf5_iotest": _hdf5_iotest,
     "ior": _ior,
 }

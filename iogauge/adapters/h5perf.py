@@ -12,9 +12,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iogauge.adapters.h5perf_serial import Throughput, throughput
+from iogauge.adapters.h5perf_serial import UNITS, Throughput, repeat_of, throughput
 from iogauge.adapters.lines import Lines
-from iogauge.adapters.upstream import Interface, Job, Launch, Printed, record, repeat, whole
+from iogauge.adapters.upstream import Interface, Job, Launch, record, whole
 from iogauge.errors import Refusal
 from iogauge.measurement import Measurement, Program, Repeat
 
@@ -61,13 +61,12 @@ class Report:
     results: dict[str, Result]
 
 
-_UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _SIZE = r"\d{1,15}(?:KB|MB|GB)?"
 
 
 def _bytes(text: str) -> int:
     match = re.fullmatch(r"(\d+)(\D*)", text)
-    return int(match[1]) * _UNITS[match[2]] if match else 0
+    return int(match[1]) * UNITS[match[2]] if match else 0
 
 
 def read_report(text: str, what: str = "h5perf") -> Report:
@@ -121,12 +120,6 @@ def read_report(text: str, what: str = "h5perf") -> Report:
         results[name] = Result(write, write_open_close, read, throughput(lines, "Read Open-Close", 1, within=read))
     lines.end()
     return Report(version, ranks, case, results)
-
-
-def _seconds(bytes_: int, rate: Throughput) -> Printed:
-    """Of one iteration: the rate has two decimals."""
-    value = bytes_ / 2**20 / rate.average
-    return Printed(value, value * 0.005 / rate.average)
 
 
 def measurements(job: Job, launches: Sequence[Launch], case: Case, *, main: str = "phdf5") -> list[Measurement]:
@@ -187,12 +180,7 @@ def _repeat(result: Result, operation: str, bytes_: int, launch: Launch) -> Repe
     inside, whole_ = (
         (result.write, result.write_open_close) if operation == "write" else (result.read, result.read_open_close)
     )
-    return repeat(
-        total=_seconds(bytes_, whole_),
-        transfer=_seconds(bytes_, inside),
-        cached=(None, launch.cached_after) if operation == "read" else (None, None),
-        what=f"{launch.name}: {operation}",
-    )
+    return repeat_of(inside, whole_, operation, bytes_, launch)
 
 
 def _check_files(launch: Launch, bytes_: int) -> None:
