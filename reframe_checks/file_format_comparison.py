@@ -40,11 +40,12 @@ class FileFormatComparisonCheck(UpstreamCheck):
     nodes = parameter([1], type=int, loggable=True)
     ranks_per_node = parameter([1], type=int, loggable=True)
     case = parameter(list(ARRAYS), type=str, loggable=True)
-    time_limit = "15m"
+    time_limit = "30m"
 
     python = variable(str, value="")
     datasets = variable(int, value=4)
     repeats = 1  # of its five trials
+    launch_seconds = 900
 
     @property
     def is_own(self):

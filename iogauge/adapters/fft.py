@@ -143,10 +143,10 @@ _PYTHON_ERROR = r"^\w*(?:Error|Exception)\b: "
 
 def check_arrays(stdout: str, configuration: Configuration, what: str) -> None:
     """Raises :class:`Refusal` unless all arrays were printed, and none of them is empty: it fills them with random numbers."""
-    opened, closed = r"\[" * len(configuration.elements), r"\]" * len(configuration.elements)
-    arrays = re.findall(rf"^{opened}(?!\[)(.*?)(?<!\]){closed}$", stdout, re.MULTILINE | re.DOTALL)
+    dimensions = len(configuration.elements)
+    *arrays, rest = stdout.split("]" * dimensions + "\n")
     expected = len(FORMATS) * TRIALS * configuration.datasets
-    if len(arrays) != expected:
+    if len(arrays) != expected or rest or not all(array.startswith("[" * dimensions) for array in arrays):
         raise Refusal(f"{what}: it read back {len(arrays)} arrays, {expected} were to be")
     if any("--" in array or re.search(r"[1-9]", array) is None for array in arrays):
         raise Refusal(f"{what}: an array that it read back was never written")

@@ -8,6 +8,7 @@ verification is not used: it would be inside the times.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from iogauge.adapters.h5perf_serial import UNITS, Throughput, repeat_of, throughput
 from iogauge.adapters.lines import Lines
 from iogauge.adapters.upstream import Interface, Job, Launch, record, whole
-from iogauge.errors import Refusal
+from iogauge.errors import InputError, Refusal
 from iogauge.measurement import Measurement, Program, Repeat
 
 #: As it names them, in the order in which it runs them.
@@ -25,7 +26,7 @@ _HEADINGS = {"posix": "POSIX", "mpiio": "MPIO", "phdf5": "PHDF5 (w/MPI-IO driver
 
 @dataclass(frozen=True)
 class Case:
-    """``bytes_of_rank`` in a dataset, moved in ``transfer_bytes`` of ``block_bytes``; all three are multiples."""
+    """``bytes_of_rank`` in a dataset, moved in ``transfer_bytes`` of ``block_bytes``; each a multiple of the next."""
 
     bytes_of_rank: int
     transfer_bytes: int
@@ -33,6 +34,16 @@ class Case:
     interleaved: bool = False
     collective: bool = False
     chunked: bool = False
+
+    def check(self) -> None:
+        """Raises :class:`InputError` for sizes with which it would print rates of 0."""
+        sizes = (self.bytes_of_rank, self.transfer_bytes, self.block_bytes)
+        if min(sizes) < 1 or any(whole % part for whole, part in itertools.pairwise(sizes)):
+            raise InputError(
+                f"{sizes[0]} bytes of a rank, transfers of {sizes[1]} and blocks of {sizes[2]}: each has to be a multiple of "
+                f"the next",
+                file="h5perf's sizes",
+            )
 
     def words(self, ranks: int) -> list[str]:
         """The arguments of a launch that measures this and nothing else."""

@@ -78,7 +78,7 @@ class Launch:
         if self.exit_code is None:
             raise Refusal(f"{self.name}: {program} did not come to its end{because}")
         if self.exit_code in TIMED_OUT:
-            raise Refusal(f"{self.name}: {program} was ended after its time limit{because}")
+            raise Refusal(f"{self.name}: {program} was ended after its time limit (-S launch_seconds){because}")
         if self.exit_code:
             last = "" if said else _last_line(self.stderr)
             raise Refusal(f"{self.name}: {program} ended with exit code {self.exit_code}{because or last}")
