@@ -92,14 +92,12 @@ def _ior(pattern: Mapping[str, Any]) -> list[str]:
     words = ["file-per-process" if pattern["file_per_process"] else "shared"]
     if pattern["segments"] > 1:
         words.append("segmented")
-    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+    return words
 
 
 def _hdf5_iotest(pattern: Mapping[str, Any]) -> list[str]:
-    words = _tiles(pattern)
-    if pattern["alignment_bytes"]:
-        words.append(f"align{pattern['alignment_bytes']}")
-    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+    aligned = pattern["alignment_bytes"]
+    return _tiles(pattern) + ([f"align{aligned}"] if aligned else [])
 
 
 def _h5bench(pattern: Mapping[str, Any]) -> list[str]:
@@ -113,7 +111,7 @@ def _h5bench(pattern: Mapping[str, Any]) -> list[str]:
         words += ["collective-metadata"] * bool(pattern["collective_metadata"])
     elif kind in _H5BENCH_WORDS:
         words += _H5BENCH_WORDS[kind](pattern)
-    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+    return words
 
 
 def _fft(pattern: Mapping[str, Any]) -> list[str]:
@@ -124,7 +122,7 @@ def _benchio(pattern: Mapping[str, Any]) -> list[str]:
     words = _blocks(pattern)
     if pattern["striping"] != "unstriped":
         words.append(str(pattern["striping"]))
-    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+    return words
 
 
 def _h5bench_exerciser(pattern: Mapping[str, Any]) -> list[str]:
@@ -156,6 +154,7 @@ _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "formats": _formats,
     "h5bench": _h5bench,
     "h5perf": _segments,
+    "h5perf_serial": _segments,
     "hdf5_iotest": _hdf5_iotest,
     "ior": _ior,
 }
@@ -185,7 +184,8 @@ def _common(pattern: Mapping[str, Any]) -> list[str]:
 
 def label_of(benchmark: str, pattern: Mapping[str, Any], collective: bool) -> str:
     """The I/O pattern in the field's words, such as ``CC-2d-partial`` or ``shared-interleaved-collective``."""
-    return "-".join(_WORDS[benchmark](pattern) + _common(pattern) + ["collective"] * collective)
+    own = [f"own-{pattern['own']}"] if "own" in pattern else []  # a site's own configuration
+    return "-".join(_WORDS[benchmark](pattern) + own + _common(pattern) + ["collective"] * collective)
 
 
 def pattern_label(measurement: Measurement) -> str:

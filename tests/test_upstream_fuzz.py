@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Callable
@@ -11,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from upstream_outputs import (
+    FFT,
+    fft_launch,
     h5bench_configuration,
     h5bench_kind,
     h5bench_launch,
@@ -20,7 +23,7 @@ from upstream_outputs import (
     text,
 )
 
-from iogauge.adapters import benchio, fft, h5bench, h5perf, hdf5_iotest, ior
+from iogauge.adapters import benchio, fft, h5bench, h5perf, h5perf_serial, hdf5_iotest, ior
 from iogauge.adapters.upstream import Launch
 from iogauge.errors import InputError, Refusal
 
@@ -100,9 +103,22 @@ def of_h5perf(output: str):
     return h5perf.measurements(job(2), [Launch(stdout=output, exit_code=0)], h5perf.Case(16 << 20, 1 << 20, 1 << 20))
 
 
+def of_hdf5_iotest(output: str):
+    c = iotest_configuration("np2_gzip", 2)
+    return hdf5_iotest.measurements(job(2), [Launch(exit_code=0, texts={"tiles.csv": output})], c)
+
+
+SERIAL = h5perf_serial.Case(dataset=(4 << 20,), transfer=(1 << 20,), order=(1,))
+
+
+def of_h5perf_serial(output: str):
+    return h5perf_serial.measurements(job(1), [Launch(stdout=output, exit_code=0)], SERIAL)
+
+
 def of_fft(output: str):
-    launch = Launch(exit_code=0, texts={"HDF5": output})
-    return fft.measurements(job(1), launch, {"HDF5": "HDF5"}, datasets=4, elements=[64, 64, 8])
+    launch = fft_launch()
+    launch = dataclasses.replace(launch, texts={**launch.texts, FFT.result("HDF5"): output})
+    return fft.measurements(job(1), [launch], FFT, versions={})
 
 
 CASES: dict[str, tuple[Callable, str]] = {
@@ -116,6 +132,7 @@ CASES: dict[str, tuple[Callable, str]] = {
     "h5bench_e3sm": (of_h5bench_kind("e3sm"), "h5bench_kinds/e3sm.out"),
     "benchio": (of_benchio, "benchio/np4_local.txt"),
     "h5perf": (of_h5perf, "h5perf/default.txt"),
+    "h5perf_serial": (of_h5perf_serial, "h5perf_serial/line.txt"),
     "fft": (of_fft, "fft/HDF5.csv"),
 }
 
@@ -127,6 +144,23 @@ def rates(measurements) -> dict[str, list[float]]:
         for number, m in enumerate(measurements)
         for metric, found in (("observed", m.observed), ("raw", m.raw))
     }
+
+
+@pytest.mark.parametrize("name", [*CASES, "hdf5_iotest"])
+def test_an_empty_output_and_one_cut_after_any_line_are_refused_or_hold_the_real_rates(name):
+    """What may be missing stands behind all that is needed: a closing line, blanks."""
+    adapter, sample = CASES.get(name, (of_hdf5_iotest, "hdf5_iotest/np2_gzip.csv"))
+    output = text(sample)
+    real = rates(adapter(output))
+    ends = [0, *(match.end() for match in re.finditer("\n", output)), len(output) - 1]
+    taken = 0
+    for end in ends[:-2]:
+        with suppress(Refusal):
+            assert rates(adapter(output[:end])) == real
+            taken += 1
+    assert taken <= 3, "all but the last lines are needed"
+    with pytest.raises(Refusal):
+        adapter("")
 
 
 @pytest.mark.parametrize("name", CASES)

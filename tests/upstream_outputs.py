@@ -8,8 +8,8 @@ from typing import Any
 
 import conftest
 
-from iogauge.adapters import h5bench, hdf5_iotest
-from iogauge.adapters.upstream import Job, Launch
+from iogauge.adapters import fft, h5bench, hdf5_iotest
+from iogauge.adapters.upstream import KEPT, Job, Launch
 from iogauge.measurement import Measurement
 
 SAMPLES = Path(__file__).parent / "upstream"
@@ -44,6 +44,22 @@ def h5bench_launch(name: str, **changes: Any) -> Launch:
         "texts": {"h5bench.csv": text(f"h5bench/{name}.csv")},
         "files": {"particles.h5": 1 << 40},
         "name": name,
+    }
+    return Launch(**fields | changes)
+
+
+FFT = fft.Configuration(FILE_NAME="arrays", NUMBER_DATASETS=2, NUMBER_ELEMENTS=(8, 8))
+
+
+def fft_launch(**changes: Any) -> Launch:
+    """A real run, with what its first trial left."""
+    files = {f"{name}{KEPT}": size for name, size in zip(FFT.files, (2560, 33567856), strict=True)}
+    fields: dict[str, Any] = {
+        "stdout": text("fft/2x8x8.out"),
+        "exit_code": 0,
+        "texts": {FFT.result(name): text(f"fft/{name}.csv") for name in fft.FORMATS},
+        "files": files,
+        "name": "launch 1",
     }
     return Launch(**fields | changes)
 
