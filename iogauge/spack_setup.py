@@ -374,7 +374,7 @@ def write_scope(setup: Setup) -> None:
             "builtin": str(work / "packages" / "repos" / "spack_repo" / "builtin"),
         },
         "packages": {"iogauge-kernels": {"package_attributes": {"git": (work / "kernels.git").as_uri()}}},
-        # Spack's own default would be asked too: only what the site or the command line names is.
+        # Before Spack's own public mirror, which stays.
         "mirrors": {f"given-{at}": {"url": as_url(url), **what} for at, (url, what) in enumerate(given)},
         "upstreams": {f"given-{at}": {"install_tree": str(path)} for at, path in enumerate(setup.upstreams)},
     }
@@ -463,6 +463,9 @@ def install(setup: Setup, stack: str) -> None:
     """One stack is installed, its views are there, its programs find their libraries, and ``arms.json`` says so."""
     environment = setup.environment(stack)
     place_lock(setup, stack)
+    if setup.concretize:
+        say(f"{setup.site}/{stack}: made {environment / 'spack.lock'}; a start without --concretize installs")
+        return
     lock_sha256 = digest(environment / "spack.lock")
     arms_file = environment / "arms.json"
     if arms_file.is_file() and json.loads(arms_file.read_text(encoding="utf-8")).get("lock_sha256") != lock_sha256:

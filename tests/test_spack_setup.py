@@ -232,6 +232,15 @@ def test_without_a_committed_lock_one_is_made_once_and_again_when_its_inputs_cha
     assert concretized() == 2
 
 
+def test_a_lock_made_anew_is_not_installed_and_the_committed_one_comes_back(site: Site) -> None:
+    (site.root / "bin" / "lock").write_text(lock_text().replace("a" * 32, "c" * 32), encoding="utf-8")
+    assert site.start("--concretize") == 0
+    assert "c" * 32 in (site.environment / "spack.lock").read_text(encoding="utf-8")
+    assert not (site.work / "store").exists()
+    assert site.start() == 0
+    assert (site.environment / "spack.lock").read_text(encoding="utf-8") == lock_text()
+
+
 def test_what_came_from_a_mirror_is_said_also_by_a_later_start(site: Site) -> None:
     assert site.start("--mirror", "file:///mirror") == 0
     assert site.start("--mirror", "file:///mirror") == 0
