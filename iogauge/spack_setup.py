@@ -35,6 +35,10 @@ STACKS = ("tools", "hdf5")
 #: Folders of ``spack_env`` that an environment's relative includes reach.
 DEFINITION = ("repo", "common", "sites", "stacks")
 
+#: The variable by which the stacks name the folder of an environment's views. A relative path would be one beside the stack's
+#: file, which several sites share.
+VIEWS = "IOGAUGE_VIEWS"
+
 #: How to ask an external for its version, by package; the first that answers counts.
 VERSION_QUESTIONS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "gcc": (("-dumpfullversion",),),
@@ -306,7 +310,7 @@ def run_spack(setup: Setup, environment: Path, *arguments: str) -> list[str]:
     lines = []
     with subprocess.Popen(
         command,
-        env=spack_variables(setup),
+        env={**spack_variables(setup), VIEWS: str(environment / "views")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -428,7 +432,7 @@ def place_lock(setup: Setup, stack: str) -> None:
     (environment / "arms.json").unlink(missing_ok=True)
     stamp.unlink(missing_ok=True)
     lock.unlink(missing_ok=True)
-    run_spack(setup, environment, "concretize", "--force")
+    run_spack(setup, environment, "concretize", "--force", "--jobs", str(setup.jobs))
     replace(stamp, inputs)
 
 
@@ -484,7 +488,7 @@ def install(setup: Setup, stack: str) -> None:
     finally:
         known = remember_origins(setup, origins(lines, mirrors, caches))
     views = {
-        arm: environment / view["root"]
+        arm: Path(view["root"].replace(f"${VIEWS}", str(environment / "views")))
         for arm, view in (read_yaml(setup.definition / "stacks" / f"{stack}.yaml")[0].get("view") or {}).items()
     }
     if not all(view.is_dir() for view in views.values()):

@@ -1,8 +1,7 @@
 """Upstream's Darshan runtime, built by the MPI's own compiler wrapper."""
 
-from spack_repo.builtin.packages.darshan_runtime.package import DarshanRuntime as UpstreamDarshanRuntime
-
 from spack.package import *
+from spack_repo.builtin.packages.darshan_runtime.package import DarshanRuntime as UpstreamDarshanRuntime
 
 
 class DarshanRuntime(UpstreamDarshanRuntime):
