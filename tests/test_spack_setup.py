@@ -116,7 +116,7 @@ class Site:
         for name, text in {
             "sites/here/packages.yaml": "packages: {all: {require: [target=x86_64]}}\n",
             "common/config.yaml": "config: {checksum: true}\n",
-            "stacks/tools.yaml": "definitions:\n- all: [ior@4.0.0]\nview: {tools: {root: $IOGAUGE_VIEWS/tools, link: roots}}\n",
+            "stacks/tools.yaml": "definitions:\n- all: [ior@4.0.0]\nview: {tools: {root: $IOGAUGE_VIEWS/tools}}\n",
             "envs/here/tools/spack.yaml": "spack: {include: [../../../stacks/tools.yaml], specs: [$all]}\n",
             "envs/here/tools/spack.lock": lock_text(),
             "repo/spack_repo/iogauge/repo.yaml": "repo: {namespace: iogauge, api: v2.2}\n",
