@@ -21,7 +21,17 @@ import pytest
 
 from iogauge.errors import InputError
 from iogauge.spack_arms import arms_record, unresolved_libraries
-from iogauge.spack_setup import Setup, clone, main, origins, spack_variables, version_problems
+from iogauge.spack_setup import (
+    Setup,
+    clone,
+    copy_definition,
+    main,
+    origins,
+    spack_command,
+    spack_variables,
+    version_problems,
+    write_scope,
+)
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -364,34 +374,35 @@ def test_an_arm_with_two_hdf5_is_refused(tmp_path: Path) -> None:
         arms_record({"concrete_specs": specs}, prefixes, {"arm": tmp_path / "view"})
 
 
-def real_spack() -> str | None:
-    root = os.environ.get("SPACK_ROOT")
-    return root if root and Path(root, "bin", "spack").is_file() else None
+def missing_for_the_real_spack() -> str:
+    """What is missing to try it out; empty: nothing."""
+    if not os.access(Path(os.environ.get("SPACK_ROOT", "/nowhere"), "bin", "spack"), os.X_OK):
+        return "Spack 1.1: set SPACK_ROOT"
+    if not Path(os.environ.get("IOGAUGE_SPACK_PACKAGES_GIT", "/nowhere"), "repos", "spack_repo", "builtin").is_dir():
+        return "a clone of spack-packages: set IOGAUGE_SPACK_PACKAGES_GIT to its folder"
+    return ""
 
 
-@pytest.mark.skipif(real_spack() is None, reason="needs Spack 1.1: set SPACK_ROOT")
+@pytest.mark.skipif(bool(missing_for_the_real_spack()), reason=f"needs {missing_for_the_real_spack()}")
 @pytest.mark.parametrize("stack", ["tools", "hdf5"])
 def test_the_real_spack_takes_the_committed_lock_as_it_is(stack: str, tmp_path: Path) -> None:
-    """Its environment has all roots concrete, and asking for them writes neither into the home nor into the lock."""
-    source = CHECKOUT / "spack_env"
-    if not (source / "envs" / "local" / stack / "spack.lock").is_file():
-        pytest.skip(f"needs spack_env/envs/local/{stack}/spack.lock")
+    """All roots are concrete to it; asking for them writes neither into the home nor into the lock."""
     work, home = tmp_path / "work", tmp_path / "home"
     home.mkdir()
-    for name in ("common", "sites", "stacks", "repo"):
-        shutil.copytree(source / name, work / name)
-    environment = work / "envs" / "local" / stack
-    shutil.copytree(source / "envs" / "local" / stack, environment)
-    before = contents(environment)
-    setup = Setup(CHECKOUT, work, "local", (stack,))
-    variables = {**spack_variables(setup), "HOME": str(home)}
-    root = os.environ["SPACK_ROOT"]
-    if "SPACK_PYTHON" in os.environ:
-        variables["SPACK_PYTHON"] = os.environ["SPACK_PYTHON"]
-    command = [f"{root}/bin/spack", "-C", str(work / "common"), "-e", str(environment), "find", "--show-concretized"]
-    done = subprocess.run([*command, "--no-groups"], env=variables, capture_output=True, text=True)
+    work.mkdir()
+    (work / "packages").symlink_to(os.environ["IOGAUGE_SPACK_PACKAGES_GIT"])
+    setup = Setup(CHECKOUT, work, "local", (stack,), spack=Path(os.environ["SPACK_ROOT"]))
+    copy_definition(setup)
+    write_scope(setup)
+    environment = setup.environment(stack)
+    shutil.copytree(CHECKOUT / "spack_env" / "envs" / "local" / stack, environment)
+    committed = {file: file.read_bytes() for file in environment.iterdir()}
+    variables = {**spack_variables(setup), "HOME": str(home), "IOGAUGE_VIEWS": str(environment / "views")}
+    variables["SPACK_PYTHON"] = os.environ.get("SPACK_PYTHON", sys.executable)
+    command = spack_command(setup, environment, "find", "--show-concretized", "--no-groups")
+    done = subprocess.run(command, env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     roots = json.loads((environment / "spack.lock").read_text(encoding="utf-8"))["roots"]
-    assert re.search(rf"{len(roots)} root specs", done.stdout), done.stdout
-    assert contents(environment) == before
+    assert re.search(rf"{len(roots)} root specs", done.stdout + done.stderr), done.stdout + done.stderr
+    assert {file: file.read_bytes() for file in committed} == committed
     assert not any(home.iterdir())
