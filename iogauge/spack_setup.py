@@ -416,13 +416,22 @@ def inputs_digest(setup: Setup, stack: str) -> str:
     return hashlib.sha256("".join(digest(path) for path in files).encode()).hexdigest()
 
 
+def roots(lock: Path) -> list[str]:
+    """The hashes of a lock's roots, which say all that it locks; Spack may write the same in other words. Empty: no lock."""
+    try:
+        return sorted(root["hash"] for root in json.loads(lock.read_text(encoding="utf-8"))["roots"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
+
+
 def place_lock(setup: Setup, stack: str) -> None:
     """The environment's ``spack.yaml`` and ``spack.lock``: the committed lock, or one made here, once."""
     committed, environment = setup.definition / "envs" / setup.site / stack, setup.environment(stack)
     replace(environment / "spack.yaml", (committed / "spack.yaml").read_text(encoding="utf-8"))
     lock, stamp, inputs = environment / "spack.lock", environment / "made-from", inputs_digest(setup, stack)
     if (committed / "spack.lock").is_file() and not setup.concretize:
-        replace(lock, (committed / "spack.lock").read_text(encoding="utf-8"))
+        if roots(lock) != roots(committed / "spack.lock"):
+            replace(lock, (committed / "spack.lock").read_text(encoding="utf-8"))
         stamp.unlink(missing_ok=True)
         return
     if not setup.concretize and lock.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == inputs:
@@ -470,10 +479,9 @@ def install(setup: Setup, stack: str) -> None:
     if setup.concretize:
         say(f"{setup.site}/{stack}: made {environment / 'spack.lock'}; a start without --concretize installs")
         return
-    lock_sha256 = digest(environment / "spack.lock")
     arms_file = environment / "arms.json"
-    if arms_file.is_file() and json.loads(arms_file.read_text(encoding="utf-8")).get("lock_sha256") != lock_sha256:
-        arms_file.unlink()
+    if roots(arms_file) != roots(environment / "spack.lock"):
+        arms_file.unlink(missing_ok=True)
     mirrors, caches, upstreams = places(setup)
     for kind, given in (("mirror", mirrors), ("build cache", caches), ("upstream tree", upstreams)):
         if given:
@@ -511,7 +519,8 @@ def install(setup: Setup, stack: str) -> None:
         "stack": stack,
         "spack": spack_identity(setup),
         "packages": {key: pins(setup.definition)["packages"][key] for key in ("tag", "commit")},
-        "lock_sha256": lock_sha256,
+        "lock_sha256": digest(environment / "spack.lock"),
+        "roots": lock["roots"],
         "checksums": setup.checksum,
         "used": used,
         "arms": arms,
