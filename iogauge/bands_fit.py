@@ -118,7 +118,7 @@ def _scale(deviations: NDArray[np.float64]) -> float:
 def _with_provenance(
     band: RateBand, measured: Measurements, window: Sequence[date], runs: int, versions: dict[str, str]
 ) -> SeriesBands:
-    names = ("hdf5", "netcdf", "mpi", "suite", "kernels")
+    names = ("hdf5", "netcdf", "mpi", "suite", "kernels", "spack")
     provenance = Provenance(
         method=METHOD,
         nights=len(window),
