@@ -563,6 +563,12 @@ def test_h5perf_that_did_nothing_is_refused_though_it_prints_a_report(name):
     assert "a rate of 0" in refusal(h5perf.read_report, text(f"h5perf/{name}.txt"))
 
 
+def test_what_a_network_library_says_is_no_failure_of_h5perfs():
+    said = "[n3:38574] common_ucx.c:470  Error: ucp_disconnect_nb(3) failed: Endpoint timeout\n"
+    launch = Launch(stdout=text("h5perf/default.txt"), stderr=said, exit_code=0, name="launch 1")
+    assert len(h5perf.measurements(job(2), [launch], H5PERF)) == 6
+
+
 def test_another_h5perf_than_asked_and_a_file_too_small_are_refused():
     launch = Launch(stdout=text("h5perf/interleaved_collective.txt"), exit_code=0, name="launch 1")
     assert "was asked for" in refusal(h5perf.measurements, job(2), [launch], H5PERF)
