@@ -109,6 +109,8 @@ def _h5bench(pattern: Mapping[str, Any]) -> list[str]:
         words += [str(pattern["selection"])] * (pattern["selection"] != "full")
         words += ["file-per-process"] * bool(pattern["file_per_process"])
         words += ["collective-metadata"] * bool(pattern["collective_metadata"])
+    elif kind in _H5BENCH_WORDS:
+        words += _H5BENCH_WORDS[kind](pattern)
     return words
 
 
@@ -122,6 +124,20 @@ def _benchio(pattern: Mapping[str, Any]) -> list[str]:
         words.append(str(pattern["striping"]))
     return words
 
+
+def _h5bench_exerciser(pattern: Mapping[str, Any]) -> list[str]:
+    words = [f"{pattern['bytes_per_rank']}B"] + ["chunked"] * bool(pattern["chunked"])
+    return words + ["derived"] * bool(pattern["derived"]) + ["blocks"] * ("blocks" in pattern)
+
+
+#: What tells the series of a kind apart, beyond its name.
+_H5BENCH_WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "e3sm": lambda pattern: [str(pattern["case"]), str(pattern["output"])],
+    "exerciser": _h5bench_exerciser,
+    "macsio": lambda pattern: [f"{pattern['mode']}{pattern['files']}"],
+    "metadata": _tiles,
+    "openpmd": lambda pattern: [str(pattern[name]) for name in ("selection",) if name in pattern],
+}
 
 _H5BENCH_KINDS = {"write-unlimited": "unlimited", "write_var_normal_dist": "varied"}
 

@@ -97,12 +97,17 @@ class H5perfSerialBesideCheck(KernelCheck):
     repeats = 3
     warmup = 0
 
+    @property
+    def program_path(self):
+        found = (self.arm and self.arm.program(self.program)) or shutil.which(self.program)
+        return found and str(found)
+
     @run_after("setup")
     def skip_without_program(self):
         self.skip_if(
-            shutil.which(self.program) is None,
-            f"needs {self.program} in PATH (Debian: hdf5-tools; Spack: hdf5 +tools), "
-            f"or -S H5perfSerialBesideCheck.program=PATH",
+            self.program_path is None,
+            f"needs {self.program} in PATH (Debian: hdf5-tools) or the Spack arm (hdf5 +tools), or by "
+            f"-S H5perfSerialBesideCheck.program=PATH",
         )
 
     @property
@@ -139,7 +144,7 @@ class H5perfSerialBesideCheck(KernelCheck):
         return math.prod(self.chosen.dataset) + 8 * MIB  # one program's file at a time, and metadata
 
     def _theirs(self, number: int) -> str:
-        words = [shlex.quote(self.program), *self.chosen.words(self.repeats)]
+        words = [shlex.quote(self.program_path), *self.chosen.words(self.repeats)]
         program = f'env {shlex.join(WITHOUT_USER)} HDF5_PREFIX="{CASE_FOLDER}" {" ".join(words)}'
         errors = f"h5perf_serial-{number}.err"
         return f'{program} > h5perf_serial-{number}.txt 2> {errors} || echo "exit code $?" >> {errors}'

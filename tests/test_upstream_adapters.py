@@ -340,7 +340,7 @@ def test_a_json_of_h5benchs_runner_is_taken_as_it_is():
     [
         (lambda s: s["benchmarks"].pop(0), "t.h5 is written by no benchmark before"),
         (lambda s: s["benchmarks"][0]["configuration"].update(FILE_PATTERN="INTERLEAVED"), "was written interleaved"),
-        (lambda s: s["benchmarks"][1].update(benchmark="amrex"), "benchmark 2 (amrex): what amrex prints is not read"),
+        (lambda s: s["benchmarks"][1].update(benchmark="amrex"), "benchmark 2 (amrex): amrex prints no time"),
         (lambda s: s["benchmarks"][1]["configuration"].update(DIM_1="2048"), "not within those written"),
         (lambda s: s["benchmarks"][0]["configuration"].update(MODE="ASYNC"), "vol: ASYNC needs path and connector"),
         (lambda s: s.update(benchmarks=[]), "benchmarks: no benchmark"),

@@ -16,9 +16,11 @@ from upstream_outputs import (
     FFT,
     fft_launch,
     h5bench_configuration,
+    h5bench_kind,
     h5bench_launch,
     iotest_configuration,
     job,
+    kind_launch,
     text,
 )
 
@@ -80,6 +82,16 @@ def of_h5bench_csv(output: str):
     return [h5bench.measurement(job(4), [launch], h5bench_configuration("write_CC_2d", "write"))]
 
 
+def of_h5bench_kind(name: str, result: str = "") -> Callable:
+    """Its stdout damaged, or the file ``result``."""
+
+    def measurements(output: str):
+        launch = kind_launch(name, **({"texts": {result: output}} if result else {"stdout": output}))
+        return h5bench_kind(name).measurements(job(2), [launch])
+
+    return measurements
+
+
 ARGUMENTS = benchio.check_arguments("128 128 128 local serial proc node mpiio hdf5 unstriped striped", 4)
 PROOF = Launch(files={f"{name}.kept": ARGUMENTS.logical_bytes(4) for name in benchio.files_of(ARGUMENTS, 4, 1)})
 
@@ -115,6 +127,10 @@ CASES: dict[str, tuple[Callable, str]] = {
     "ior_json": (of_ior_json, "ior/HDF5-shared.json"),
     "h5bench": (of_h5bench, "h5bench/write_CC_2d.out"),
     "h5bench_csv": (of_h5bench_csv, "h5bench/write_CC_2d.csv"),
+    "h5bench_metadata": (of_h5bench_kind("metadata", "h5bench.csv"), "h5bench_kinds/metadata.csv"),
+    "h5bench_exerciser": (of_h5bench_kind("exerciser"), "h5bench_kinds/exerciser.out"),
+    "h5bench_macsio": (of_h5bench_kind("macsio", "macsio.log"), "h5bench_kinds/macsio.log"),
+    "h5bench_e3sm": (of_h5bench_kind("e3sm"), "h5bench_kinds/e3sm.out"),
     "benchio": (of_benchio, "benchio/np4_local.txt"),
     "h5perf": (of_h5perf, "h5perf/default.txt"),
     "h5perf_serial": (of_h5perf_serial, "h5perf_serial/line.txt"),
@@ -194,6 +210,22 @@ def test_a_damaged_row_of_hdf5_iotest_is_refused_or_has_rates(data):
     except Refusal:
         return
     assert all(0 < rate < math.inf for rate in write.observed + write.raw + read.observed + read.raw)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    kind=st.sampled_from([*h5bench.KINDS, "amrex", "other"]),
+    values=st.dictionaries(
+        st.sampled_from(
+            ["numdims", "minels", "map", "r", "part_size", "operation", "grid", "rows", "DIM_1", "NUM_DIMS"]
+        ),
+        st.one_of(st.text(max_size=12), st.integers(-2, 9), st.none(), st.lists(st.integers(), max_size=2)),
+        max_size=6,
+    ),
+)
+def test_an_h5bench_configuration_of_any_values_is_answered_in_words(kind, values):
+    with suppress(InputError):
+        h5bench.check_benchmark(kind, "f.h5", values, 2, "JSON")
 
 
 @settings(max_examples=100, deadline=None)

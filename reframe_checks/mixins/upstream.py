@@ -16,6 +16,7 @@ from reframe.core.runtime import runtime
 from iogauge.adapters.upstream import KEPT, Job, Launch, load_launch
 from iogauge.errors import InputError
 
+from .axes import environ_of
 from .file_system import CASE_FOLDER
 from .kernel import KernelBuild, RecordsCheck
 
@@ -44,7 +45,8 @@ class UpstreamCheck(RecordsCheck):
     ``check_own(ranks)``.
 
     The programs are looked for in the variable ``program`` (a folder, or one of the programs), in the environment's extras
-    (``programs: {NAME: PATH}``) and in PATH. Where they are nowhere, one case is listed, and skipped.
+    (``programs: {NAME: PATH}``), in the view of its Spack arm and in PATH. Where they are nowhere, one case is listed, and
+    skipped.
 
     A kernel of ours runs first, with the same launcher options: its record proves where the ranks are.
     """
@@ -67,14 +69,17 @@ class UpstreamCheck(RecordsCheck):
 
     def find(self, name: str, environs) -> str | None:
         """Where the program is: an absolute path."""
-        named = [self.program, *(e.extras.get("programs", {}).get(self.kernel, "") for e in environs)]
+        named = [self.program, *(environ_of(e).programs.get(self.kernel, "") for e in environs)]
         for place in filter(None, named):
             path = Path(place).expanduser()
             candidate = path / name if path.is_dir() else path if path.name == name else path.parent / name
             found = shutil.which(candidate if len(candidate.parts) > 1 else name)
             if found:
                 return str(Path(found).absolute())
-        return None if any(named) else shutil.which(name)
+        if any(named):
+            return None
+        in_views = (arm.program(name) for arm in map(self.arm_of, environs) if arm)
+        return next((str(path) for path in in_views if path), None) or shutil.which(name)
 
     @run_after("init")
     def list_once_without_programs(self):
@@ -135,9 +140,12 @@ class UpstreamCheck(RecordsCheck):
         missing = [name for name in self.executables() if self.find(name, [self.current_environ]) is None]
         self.skip_if(
             bool(missing),
-            f"needs {', '.join(missing)} in PATH ({self.package}), named in the environment's extras "
+            f"needs {', '.join(missing)} in PATH or the Spack arm ({self.package}), named in the environment's extras "
             f"(programs: {{{self.kernel}: PATH}}), or by -S {type(self).__name__}.program=PATH",
         )
+
+    def measured_program(self) -> Path:
+        return Path(self.path_of(self.executables()[0]))
 
     def path_of(self, name: str) -> str:
         return self.find(name, [self.current_environ]) or name
