@@ -446,7 +446,7 @@ def test_the_other_csv_that_h5benchs_metadata_kind_writes_is_refused():
     """An old fork of it, with 27 columns and times of two decimals."""
     c = iotest_configuration("np4", 4)
     assert "does not begin with hdf5_iotest's header" in refusal(
-        hdf5_iotest.read_csv, text("hdf5_iotest/h5bench_metadata.csv"), c
+        hdf5_iotest.read_csv, text("h5bench_kinds/metadata.csv"), c
     )
 
 
