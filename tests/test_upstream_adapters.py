@@ -496,6 +496,17 @@ def test_benchios_rates_follow_from_bytes_and_seconds():
     assert (serial.raw, serial.best_raw) == ((), None), "it times everything together"
 
 
+def test_what_a_network_library_writes_into_benchios_report_is_no_part_of_it():
+    arguments = benchio.check_arguments(LOCAL, 4)
+    said = "[1795286443.350529] [n3:50029:0]           flush.c:26   UCX  ERROR req 0x55b8: error during flush: Endpoint timeout\n"
+    launch = Launch(stdout=text("benchio/np4_local.txt") + said, exit_code=0, name="launch 1")
+    assert len(benchio.measurements(job(4), [launch], arguments, proof=benchio_proof(arguments, 4))) == 10
+    launch = Launch(stdout=launch.stdout + "flush failed\n", exit_code=0, name="launch 1")
+    assert "'flush failed' after the end of the report" in refusal(
+        benchio.measurements, job(4), [launch], arguments, proof=benchio_proof(arguments, 4)
+    )
+
+
 @pytest.mark.parametrize("name", ["missing_dir", "missing_dir_hdf5", "missing_dir_mpiio"])
 def test_a_rate_for_a_file_that_was_never_written_is_refused(name):
     methods = {"missing_dir": "proc", "missing_dir_hdf5": "hdf5", "missing_dir_mpiio": "mpiio"}[name]
