@@ -498,7 +498,7 @@ def test_benchios_rates_follow_from_bytes_and_seconds():
 
 def test_what_a_network_library_writes_into_benchios_report_is_no_part_of_it():
     arguments = benchio.check_arguments(LOCAL, 4)
-    said = "[1795286443.350529] [n3:50029:0]           flush.c:26   UCX  ERROR req 0x55b8: error during flush: Endpoint timeout\n"
+    said = "[1795286443.350529] [n3:50029:0]           flush.c:26   UCX  ERROR req 0x55b8: error during flush\n"
     launch = Launch(stdout=text("benchio/np4_local.txt") + said, exit_code=0, name="launch 1")
     assert len(benchio.measurements(job(4), [launch], arguments, proof=benchio_proof(arguments, 4))) == 10
     launch = Launch(stdout=launch.stdout + "flush failed\n", exit_code=0, name="launch 1")

@@ -6,7 +6,6 @@ import re
 
 from iogauge.errors import Refusal
 
-
 #: UCX writes what it has to say of the network to stdout, when ranks disconnect above all.
 _NETWORK = re.compile(r"\[\d+\.\d+\] \[[^\]\s]+:\d+:\d+\]\s+\S+:\d+\s+UCX\s+[A-Z]+\s.*")
 
