@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from iogauge.measurement import Measurement
 SAMPLES = Path(__file__).parent / "upstream"
 
 
+@functools.cache
 def text(name: str) -> str:
     return (SAMPLES / name).read_text(encoding="utf-8")
 
 
+@functools.cache
 def job(ranks: int) -> Job:
     """Each rank on a core of its own, on one host."""
     record = copy.deepcopy(conftest._WRITE) | {"ranks": ranks, "hosts": {"n1": list(range(ranks))}}
