@@ -286,7 +286,7 @@ def _hdf5_iotest(path: Path, configuration: str, own: bool) -> Iterator[Found]:
         settings = hdf5_iotest.configuration_of(text)
 
     def measurements(job: Job, cached: float | None) -> list[Measurement]:
-        launch = _launch(path, texts={settings.csv_file: text}, cached_after=cached)
+        launch = _launch(path, stderr=_said_beside(path), texts={settings.csv_file: text}, cached_after=cached)
         return hdf5_iotest.measurements(job, [launch], settings, own=_own_name(configuration, own))
 
     yield Found("hdf5_iotest", (path,), settings.ranks, measurements)

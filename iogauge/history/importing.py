@@ -244,18 +244,17 @@ def _with_hdf5(record: Measurement, versions: Mapping[str, str]) -> Measurement:
 
 
 def _shape(found: kept.Found, given: Given) -> tuple[int, int]:
-    """Nodes and ranks per node. Raises :class:`Refusal` where they are not known, or not those that were given."""
+    """Nodes and ranks per node: what the output tells, else what was given. Raises :class:`Refusal` where neither does."""
     ranks = found.ranks
-    told = found.ranks_per_node or (found.nodes and -(-ranks // found.nodes)) or (1 if ranks == 1 else None)
-    ranks_per_node = given.ranks_per_node or told or (given.nodes and -(-ranks // given.nodes))
-    if not ranks_per_node:
+    told = found.ranks_per_node or (found.nodes and -(-ranks // found.nodes))
+    given_ranks = given.ranks_per_node or (given.nodes and -(-ranks // given.nodes))
+    if not told and not given_ranks and ranks > 1:
         raise Refusal(f"{_of(found)}{ranks} ranks, on how many nodes is not told: give --nodes or --ranks-per-node")
+    ranks_per_node = min(told or given_ranks or 1, ranks)
     nodes = -(-ranks // ranks_per_node)
-    if told and told != ranks_per_node:
-        raise Refusal(f"{_of(found)}{told} ranks on a node, {ranks_per_node} were given")
-    if given.nodes and given.nodes != nodes:
+    if not told and given.nodes and given.nodes != nodes:
         raise Refusal(
-            f"{_of(found)}{ranks} ranks, {ranks_per_node} on a node, are on {nodes} nodes, {given.nodes} were given"
+            f"{_of(found)}{ranks} ranks, {ranks_per_node} on a node, are on {nodes} nodes, not on {given.nodes}"
         )
     if nodes * ranks_per_node != ranks:
         raise Refusal(f"{_of(found)}{ranks} ranks do not fill {nodes} nodes with {ranks_per_node} each")
