@@ -31,10 +31,9 @@ TIMED_OUT = (124, 137)
 
 #: What no launch that went well says, on whichever stream. Libraries' warnings about networks and the like are no sign.
 _FAILED = re.compile(
-    r"HDF5-DIAG: Error detected.*|MPI_ABORT was invoked.*|.*\bMPI_ERR_\w+.*|.*Segmentation fault.*|.*Assertion .*failed.*"
-    r"|Fortran runtime error: .*|.*No space left on device.*|.*[Dd]isk quota exceeded.*|.*Input/output error.*"
-    r"|.*(?:exiting improperly|exited with non-zero status|terminated by signal|exited on signal).*|(?:\[[^]]*\] )?\*\*\* .*",
-    re.MULTILINE,
+    r"HDF5-DIAG: Error detected|MPI_ABORT was invoked|\bMPI_ERR_\w+|Segmentation fault|Assertion .*failed"
+    r"|Fortran runtime error: |No space left on device|[Dd]isk quota exceeded|Input/output error"
+    r"|exiting improperly|exited with non-zero status|terminated by signal|exited on signal|\*\*\* ",
 )
 
 
@@ -84,12 +83,12 @@ class Launch:
 
     def complaint(self, *more: str) -> str:
         """The first line that is a sign of failure, rather the program's own than the launcher's; empty: none."""
-        own = [re.compile(rf"^.*(?:{one}).*$", re.MULTILINE) for one in more]
-        for pattern in (*own, _FAILED):
+        for pattern in (*(re.compile(one, re.MULTILINE) for one in more), _FAILED):
             for text in (self.stderr, self.stdout):
                 found = pattern.search(text)
                 if found:
-                    return " ".join(found[0].split())[:200]
+                    begin = text.rfind("\n", 0, found.end()) + 1
+                    return " ".join(text[begin:].partition("\n")[0].split())[:200]
         return ""
 
 
