@@ -36,6 +36,9 @@ _REFUSED = {
     "M": "fills the memory",
     "m": "writes a file for each repetition",
 }
+#: A warning that says more than what was done before the clock began, or than what the configuration tells.
+_WARNING = r"WARNING: (?!fsync\(\) only available|The file \".*\" exists already and will be deleted)"
+
 _KNOWN_DIRECTIVES = {"summaryFormat", "summaryFile", "checkRead", "checkWrite", "warningAsErrors"}
 
 INTERFACES: dict[str, Interface] = {"HDF5": "hdf5", "MPIIO": "mpiio", "POSIX": "posix"}
@@ -354,7 +357,7 @@ _SUMMARY_COLUMNS = {"#Tasks": "numTasks", "segcnt": "segmentCount", "blksiz": "b
 
 def _from_text(text: str, what: str) -> Report:
     lines = text.splitlines()
-    said = next((line for line in lines if line.startswith(("WARNING: ", "ERROR: "))), "")
+    said = next((line for line in lines if re.match(rf"ERROR: |{_WARNING}", line)), "")
     if said:
         raise Refusal(f"{what}: it says: {said[:120]}")
     version = next((line[4:].partition(":")[0] for line in lines if line.startswith("IOR-")), "")
@@ -486,7 +489,7 @@ def _text_row(cells: Mapping[str, str], what: str) -> Row:
 
 def _read_launch(job: Job, launch: Launch, result: str, command: CommandLine | None) -> Report:
     # As IOR says it: a network library's warning on stderr looks otherwise.
-    launch.check("ior", r"[Ii]ncorrect data", r"^(?:ior )?ERROR: ", r"^(?:ior )?WARNING: (?!fsync\(\) only)")
+    launch.check("ior", r"[Ii]ncorrect data", r"^(?:ior )?ERROR: ", rf"^(?:ior )?{_WARNING}")
     text = launch.text(result) if result else launch.stdout
     table = command if is_csv(text) else None
     report = read_report(text, launch.name) if table is None else read_csv(text, table, launch.name)
