@@ -96,7 +96,8 @@ class Sweep(_Record):
 
 class Software(_Record):
     """What the numbers depend on; null is built without, or not told by an upstream benchmark. ``kernels`` is a hash of the
-    kernels' sources, ``packages`` are Python's, by name."""
+    kernels' sources, ``packages`` are Python's, by name. ``spack`` is what Spack built the measured program from,
+    ``NAME@VERSION/HASH`` with the DAG hash, and ``spack_arm`` its ``STACK/ARM``; null was not built by Spack."""
 
     hdf5: str | None
     netcdf: str | None = None
@@ -105,6 +106,8 @@ class Software(_Record):
     kernels: Text | None
     compiler: Text | None
     packages: dict[str, str] = {}
+    spack: Text | None = None
+    spack_arm: Text | None = None
 
 
 class Measurement(_Record):

@@ -27,11 +27,10 @@ from filelock import FileLock, Timeout
 from iogauge import machine, scheduler
 from iogauge.bands import load_portable_bands, load_site_bands
 from iogauge.case_folders import LeftOver, remove_left_over
-from iogauge.darshan.preload import EXTRA, checked_runtime
 from iogauge.errors import InputError
 from iogauge.night import Night, read_run_report
 from iogauge.past import Past, look_back
-from iogauge.sites import Site, read_site
+from iogauge.sites import Site, read_environ, read_site
 
 #: ReFrame has this long to stop its jobs after an interrupt (its own grace period for a job is 2 s), and so much more for
 #: each job of Slurm's, which it cancels and waits for one after the other.
@@ -104,7 +103,7 @@ def check_configuration(site: str) -> dict[str, Site]:
     """Everything that people write, checked before anything runs. Raises :class:`InputError`."""
     sites = read_site_configuration(site)
     for environment in read_configuration(site)["environments"]:
-        checked_runtime(environment.get("extras", {}).get(EXTRA, ""), environment["name"])
+        read_environ(environment["name"], environment.get("extras", {}), file=_configuration_file(site))
     load_site_bands(checkout() / "reference_values", site)
     load_portable_bands(checkout() / "reference_values")
     return sites

@@ -10,8 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from iogauge.check_options import CheckOptions, Duration, Positive
+from iogauge.darshan.preload import Runtime
 from iogauge.errors import InputError
 from iogauge.layout import Layout
+from iogauge.spack import Choice
 from iogauge.validation import Location, python_locator, validate
 
 FileSystemType = Literal["nfs", "beeond", "lustre", "gpfs", "local", "memory", "other"]
@@ -188,6 +190,28 @@ class Site(BaseModel):
     def _on(self, file_system: str, points: tuple[Point, ...]) -> tuple[Point, ...]:
         nodes, ranks = self.axes_of(file_system)
         return tuple(point for point in points if point[0] in nodes and point[1] in ranks)
+
+
+class Environ(BaseModel):
+    """The ``extras`` of an environment (ReFrame's *environ*), all optional.
+
+    ``darshan`` is the library to preload, as a shell expression, or ``linked``. ``programs`` says where upstream benchmarks
+    are, by kernel. ``spack`` chooses the arm of a Spack stack from which kernels, upstream benchmarks and, unless ``darshan``
+    names another one, Darshan's runtime come.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    darshan: Runtime = ""
+    programs: dict[Text, Text] = {}
+    spack: Choice | None = None
+
+
+def read_environ(name: str, extras: Mapping[str, Any], *, file: Path | None = None) -> Environ:
+    """The checked extras of the environment ``name``. Raises :class:`iogauge.errors.InputError` with file, line and key."""
+    return validate(
+        Environ, dict(extras), file=file, locate=python_locator(file), prefix=("environments", name, "extras")
+    )
 
 
 def _contradictions(site: Site) -> Iterator[tuple[Location, str]]:

@@ -54,7 +54,8 @@ def read_yaml(path: Path) -> tuple[Any, Locate]:
 def python_locator(path: Path | None) -> Locate:
     """A function from nested dictionary keys in a Python file to the line of the innermost that is found.
 
-    A value that is the name of a variable is looked up where the file assigns it.
+    A value that is the name of a variable is looked up where the file assigns it. Of a list of dictionaries with names, as
+    ReFrame's environments are, the name leads to the one.
     """
     try:
         tree = None if path is None else ast.parse(path.read_text(encoding="utf-8"))
@@ -75,6 +76,8 @@ def python_locator(path: Path | None) -> Locate:
                 for key, value in zip(inner.keys, inner.values, strict=True):
                     if isinstance(key, ast.Constant):
                         yield key.value, key.lineno, value
+                        if key.value == "name" and isinstance(value, ast.Constant):
+                            yield value.value, key.lineno, inner
 
     def locate(location: Location) -> int | None:
         line: int | None = None

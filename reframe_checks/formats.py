@@ -8,9 +8,9 @@ from pathlib import Path
 
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
-from .mixins.axes import site_test
+from .mixins.axes import CHECKOUT, site_test
 from .mixins.file_system import CASE_FOLDER
-from .mixins.kernel import CHECKOUT, RecordsCheck
+from .mixins.kernel import RecordsCheck
 
 #: Name in the kernel to the package that it needs; the first is the main case.
 FORMATS = {"hdf5": "h5py", "zarr": "zarr", "netcdf": "netCDF4"}

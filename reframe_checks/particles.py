@@ -1,5 +1,6 @@
 """VPIC-IO's write and BD-CATS-IO's read as h5bench has them: particles of eight variables in time steps."""
 
+import shlex
 from typing import Any
 
 from reframe.core.builtins import parameter, run_after, run_before, variable
@@ -140,6 +141,8 @@ class ParticlesModesCheck(Particles):
     def load_connector(self):
         if self.mode.startswith("async"):
             self.env_vars["HDF5_VOL_CONNECTOR"] = "'async under_vol=0;under_info={}'"
+            if self.arm and self.arm.vol:
+                self.env_vars.update({n: shlex.quote(value) for n, value in self.arm.vol.variables.items()})
 
     @property
     def collective(self):

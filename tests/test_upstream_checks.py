@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
+from conftest import CHECKOUT
 from test_axes import UPSTREAM
 from test_reframe_checks import SMALL, copy_of_site, one, reframe, use_built_kernels
+
+from iogauge.adapters.upstream import load_launch
+from iogauge.errors import Refusal
 
 #: Where the programs are, for these tests: a folder with all of them; without, PATH.
 PROGRAMS = os.environ.get("IOGAUGE_UPSTREAM_PROGRAMS", "")
@@ -92,6 +98,29 @@ def test_a_program_that_fails_makes_the_case_invalid_with_its_own_words(site, ke
     assert "write 1 through hdf5: ior ended with exit code 3: ERROR: no such thing, (ior.c:1)" in entry["fail_reason"]
     assert len(list(Path(entry["stagedir"]).glob("launch-*.out"))) == 1, "nothing is launched after a failure"
     assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+
+
+def test_a_launch_that_hangs_is_ended_and_there_are_no_more(tmp_path):
+    """As an IOR did whose first rank had ended with exit code 1: mpirun waited for ever."""
+    case = tmp_path / "case"
+    case.mkdir()
+    script = """. {}/reframe_checks/src/upstream.sh
+iogauge_launch 0 60 'some file.csv:b' bash -c 'echo said; echo 1 > "some file.csv"'
+iogauge_launch 1 1 '' bash -c 'echo begun; exec sleep 60'
+iogauge_launch 2 60 '' touch never
+"""
+    environment = {**os.environ, "IOGAUGE_CASE_DIR": str(case)}
+    began = time.monotonic()
+    subprocess.run(["bash", "-c", script.format(CHECKOUT)], cwd=tmp_path, env=environment, check=False, timeout=50)
+    assert time.monotonic() - began < 40
+    first = load_launch(tmp_path, 0, name="first", results=["some file.csv", "b"])
+    assert (first.stdout, first.exit_code, dict(first.texts)) == ("said\n", 0, {"some file.csv": "1\n"})
+    hung = load_launch(tmp_path, 1, name="write 1")
+    assert (hung.stdout, hung.exit_code) == ("begun\n", 124)
+    with pytest.raises(Refusal, match="write 1: ior was ended after its time limit"):
+        hung.check("ior")
+    assert load_launch(tmp_path, 2, name="later").exit_code is None
+    assert not (case / "never").exists()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Callable
@@ -11,14 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from upstream_outputs import (
+    FFT,
+    fft_launch,
     h5bench_configuration,
+    h5bench_kind,
     h5bench_launch,
     iotest_configuration,
     job,
+    kind_launch,
     text,
 )
 
-from iogauge.adapters import benchio, fft, h5bench, h5perf, hdf5_iotest, ior
+from iogauge.adapters import benchio, fft, h5bench, h5perf, h5perf_serial, hdf5_iotest, ior
 from iogauge.adapters.upstream import Launch
 from iogauge.errors import InputError, Refusal
 
@@ -76,6 +81,16 @@ def of_h5bench_csv(output: str):
     return [h5bench.measurement(job(4), [launch], h5bench_configuration("write_CC_2d", "write"))]
 
 
+def of_h5bench_kind(name: str, result: str = "") -> Callable:
+    """Its stdout damaged, or the file ``result``."""
+
+    def measurements(output: str):
+        launch = kind_launch(name, **({"texts": {result: output}} if result else {"stdout": output}))
+        return h5bench_kind(name).measurements(job(2), [launch])
+
+    return measurements
+
+
 ARGUMENTS = benchio.check_arguments("128 128 128 local serial proc node mpiio hdf5 unstriped striped", 4)
 PROOF = Launch(files={f"{name}.kept": ARGUMENTS.logical_bytes(4) for name in benchio.files_of(ARGUMENTS, 4, 1)})
 
@@ -88,9 +103,22 @@ def of_h5perf(output: str):
     return h5perf.measurements(job(2), [Launch(stdout=output, exit_code=0)], h5perf.Case(16 << 20, 1 << 20, 1 << 20))
 
 
+def of_hdf5_iotest(output: str):
+    c = iotest_configuration("np2_gzip", 2)
+    return hdf5_iotest.measurements(job(2), [Launch(exit_code=0, texts={"tiles.csv": output})], c)
+
+
+SERIAL = h5perf_serial.Case(dataset=(4 << 20,), transfer=(1 << 20,), order=(1,))
+
+
+def of_h5perf_serial(output: str):
+    return h5perf_serial.measurements(job(1), [Launch(stdout=output, exit_code=0)], SERIAL)
+
+
 def of_fft(output: str):
-    launch = Launch(exit_code=0, texts={"HDF5": output})
-    return fft.measurements(job(1), launch, {"HDF5": "HDF5"}, datasets=4, elements=[64, 64, 8])
+    launch = fft_launch()
+    launch = dataclasses.replace(launch, texts={**launch.texts, FFT.result("HDF5"): output})
+    return fft.measurements(job(1), [launch], FFT, versions={})
 
 
 CASES: dict[str, tuple[Callable, str]] = {
@@ -98,8 +126,13 @@ CASES: dict[str, tuple[Callable, str]] = {
     "ior_json": (of_ior_json, "ior/HDF5-shared.json"),
     "h5bench": (of_h5bench, "h5bench/write_CC_2d.out"),
     "h5bench_csv": (of_h5bench_csv, "h5bench/write_CC_2d.csv"),
+    "h5bench_metadata": (of_h5bench_kind("metadata", "h5bench.csv"), "h5bench_kinds/metadata.csv"),
+    "h5bench_exerciser": (of_h5bench_kind("exerciser"), "h5bench_kinds/exerciser.out"),
+    "h5bench_macsio": (of_h5bench_kind("macsio", "macsio.log"), "h5bench_kinds/macsio.log"),
+    "h5bench_e3sm": (of_h5bench_kind("e3sm"), "h5bench_kinds/e3sm.out"),
     "benchio": (of_benchio, "benchio/np4_local.txt"),
     "h5perf": (of_h5perf, "h5perf/default.txt"),
+    "h5perf_serial": (of_h5perf_serial, "h5perf_serial/line.txt"),
     "fft": (of_fft, "fft/HDF5.csv"),
 }
 
@@ -111,6 +144,23 @@ def rates(measurements) -> dict[str, list[float]]:
         for number, m in enumerate(measurements)
         for metric, found in (("observed", m.observed), ("raw", m.raw))
     }
+
+
+@pytest.mark.parametrize("name", [*CASES, "hdf5_iotest"])
+def test_an_empty_output_and_one_cut_after_any_line_are_refused_or_hold_the_real_rates(name):
+    """What may be missing stands behind all that is needed: a closing line, blanks."""
+    adapter, sample = CASES.get(name, (of_hdf5_iotest, "hdf5_iotest/np2_gzip.csv"))
+    output = text(sample)
+    real = rates(adapter(output))
+    ends = [0, *(match.end() for match in re.finditer("\n", output)), len(output) - 1]
+    taken = 0
+    for end in ends[:-2]:
+        with suppress(Refusal):
+            assert rates(adapter(output[:end])) == real
+            taken += 1
+    assert taken <= 3, "all but the last lines are needed"
+    with pytest.raises(Refusal):
+        adapter("")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -145,6 +195,22 @@ def test_a_damaged_csv_of_hdf5_iotest_is_refused_or_complete(data):
         assert m.logical_bytes == c.logical_bytes
         assert all(0 < rate < math.inf for rate in m.observed + m.raw)
         assert m.software.hdf5 == found[0].software.hdf5
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    kind=st.sampled_from([*h5bench.KINDS, "amrex", "other"]),
+    values=st.dictionaries(
+        st.sampled_from(
+            ["numdims", "minels", "map", "r", "part_size", "operation", "grid", "rows", "DIM_1", "NUM_DIMS"]
+        ),
+        st.one_of(st.text(max_size=12), st.integers(-2, 9), st.none(), st.lists(st.integers(), max_size=2)),
+        max_size=6,
+    ),
+)
+def test_an_h5bench_configuration_of_any_values_is_answered_in_words(kind, values):
+    with suppress(InputError):
+        h5bench.check_benchmark(kind, "f.h5", values, 2, "JSON")
 
 
 @settings(max_examples=100, deadline=None)

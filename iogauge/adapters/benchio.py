@@ -16,7 +16,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iogauge.adapters.lines import Lines
-from iogauge.adapters.upstream import Interface, Job, Launch, Pattern, Printed, agree, printed, record, repeat, whole
+from iogauge.adapters.upstream import (
+    KEPT,
+    Interface,
+    Job,
+    Launch,
+    Pattern,
+    Printed,
+    agree,
+    printed,
+    record,
+    repeat,
+    whole,
+)
 from iogauge.errors import InputError, Refusal
 from iogauge.measurement import Measurement, Program
 
@@ -31,9 +43,6 @@ METHODS: dict[str, tuple[Interface, str]] = {
 }
 STRIPINGS = ("unstriped", "striped", "fullstriped")
 _MOST_ELEMENTS = 2**31 - 1
-
-#: The second name of a file: in the same folder, since some file systems have no links between folders.
-KEPT = ".kept"
 
 
 @dataclass(frozen=True)

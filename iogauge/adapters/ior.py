@@ -10,7 +10,6 @@ The clocks are global: the first rank's begin to the last rank's end, for each p
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import re
 import shlex
@@ -58,11 +57,6 @@ class CommandLine:
     def without(self, flag: str) -> CommandLine:
         """The same, but for a flag that IOR said it leaves aside."""
         return dataclasses.replace(self, flags=self.flags - {flag})
-
-    @property
-    def name(self) -> str:
-        """Of the series of a site's own command line."""
-        return hashlib.sha256(" ".join(self.words).encode()).hexdigest()[:8]
 
     @property
     def interface(self) -> Interface:

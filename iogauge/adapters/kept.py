@@ -6,10 +6,12 @@ is neither in it nor said by the person who has it is refused, with what to say.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -54,6 +56,8 @@ def form_of(path: Path) -> str:
         head = file.read(HEAD_BYTES)
     if len(head) >= 16 and _DARSHAN_MAGIC in (struct.unpack("<q", head[8:16]) + struct.unpack(">q", head[8:16])):
         return "Darshan"
+    if path.name == "stdout" and _h5bench_log(path) is not None:
+        return "h5bench"
     text = head.decode(errors="replace")
     return next((form for form, pattern in _FORMS.items() if re.search(pattern, text, re.MULTILINE)), "")
 
@@ -92,7 +96,8 @@ def unit_of(path: Path, form: str) -> Path:
     ending."""
     if not form.startswith("h5bench"):
         return path
-    return path.parent if (path.parent / "h5bench.cfg").exists() else path.with_suffix("")
+    by_runner = (path.parent / "h5bench.cfg").exists() or path.name == "stdout"
+    return path.parent if by_runner else path.with_suffix("")
 
 
 def _said_beside(path: Path) -> str:
@@ -145,7 +150,7 @@ def _own_ior(report: ior.Report, configuration: str) -> str:
     )
     if not same:
         raise Refusal(f"it was run as 'ior {' '.join(report.command.words)}', not as --configuration says")
-    return command.name
+    return _own_name(" ".join(command.words), True)
 
 
 def _ior_csv(path: Path, configuration: str, own: bool) -> Iterator[Found]:
@@ -186,8 +191,59 @@ def _ior_found(
 
 
 def _h5bench(path: Path, configuration: str, own: bool) -> Iterator[Found]:
-    """A CSV or what was printed, with the other one and the configuration beside it, as h5bench's runner leaves them in a
-    folder each; or with names that differ in their endings alone."""
+    """A folder of h5bench's runner, by the runner's log; without that a CSV or what was printed, with the other one and the
+    configuration beside it, under the runner's names or with names that differ in their endings alone."""
+    by_log = _h5bench_run(path)
+    benchmark, launch, ranks, number = by_log or _h5bench_texts(path, configuration)
+    if configuration:
+        suite = h5bench.read_json(configuration, ranks, "--configuration")
+        number = _of_suite(suite, benchmark, number)
+    name = f"{_own_name(configuration, own)}.{number + 1}" if own and number is not None else ""
+
+    def measurements(job: Job, cached: float | None) -> list[Measurement]:
+        looked = replace(launch, cached_before_drop=cached, cached_fraction=cached, cached_after=cached)
+        return benchmark.measurements(job, [looked], own=name)
+
+    yield Found(f"h5bench {benchmark.kind}", _files_of(path), ranks, measurements, began=_h5bench_began(path))
+
+
+def _files_of(path: Path) -> tuple[Path, ...]:
+    """The texts of one run: all of a runner's folder that are small, or those of one name."""
+    if not (path.parent / "h5bench.cfg").exists() and path.name != "stdout":
+        return tuple(sorted(file for file in path.parent.glob(f"{glob.escape(path.stem)}.*") if _is_text(file)))
+    return tuple(sorted(file for file in path.parent.iterdir() if _is_text(file)))
+
+
+def _is_text(file: Path) -> bool:
+    return file.is_file() and file.suffix not in (".h5", ".hdf5", ".darshan") and file.stat().st_size <= MOST_BYTES
+
+
+def _h5bench_log(path: Path) -> tuple[Path, list[h5bench.Run]] | None:
+    """The log that the runner keeps beside its configuration or its folder of results, if it tells of the folder of a file."""
+    for above in (path.parent.parent, path.parent.parent.parent):
+        for log in sorted(above.glob("*-h5bench.log")):
+            runs = h5bench.read_log(_text(log))
+            if [run.folder for run in runs].count(path.parent.name) == 1:
+                return log, runs
+    return None
+
+
+def _h5bench_run(path: Path) -> tuple[h5bench.Benchmark, Launch, int, int | None] | None:
+    """What a run was and left, by the runner's log: benchmark, launch, ranks, and its number in the log."""
+    log = _h5bench_log(path)
+    before: list[h5bench.Benchmark] = []
+    for number, run in enumerate(log[1] if log else ()):
+        folder = path.parent.parent / run.folder
+        texts = {file.name: _text(file) for file in folder.glob("*") if _is_text(file)} if folder.is_dir() else {}
+        if folder == path.parent:
+            benchmark, launch = h5bench.read_folder(run, texts, before)
+            return benchmark, replace(launch, kept=True), run.ranks or 0, number
+        with suppress(Refusal, InputError):
+            before.append(h5bench.read_folder(run, texts, before)[0])
+    return None
+
+
+def _h5bench_texts(path: Path, configuration: str) -> tuple[h5bench.Benchmark, Launch, int, int | None]:
     is_csv = form_of(path) == "h5bench CSV"
     settings = _first(path, ("h5bench.cfg", f"{path.stem}.cfg"))
     values = _h5bench_values(_text(settings)) if settings else {}
@@ -197,47 +253,38 @@ def _h5bench(path: Path, configuration: str, own: bool) -> Iterator[Found]:
     errors = _first(path, ("stderr", f"{path.stem}.err"))
     stdout, csv = _text(printed) if printed else "", _text(table) if table else ""
     ranks = (h5bench.read_csv(csv)[1] if csv else h5bench.read_stdout(stdout)).ranks
-    suite = h5bench.read_json(configuration, ranks, "--configuration") if configuration else None
     kind = _h5bench_kind(csv, stdout, values)
-    ran = _h5bench_ran(kind, values, stdout, ranks) if values else None
-    number, c = _of_suite(suite, kind, ran) if suite else (0, ran)
-    if c is None:
+    if not values and not configuration:
         raise Refusal(
             "it does not say what was run: h5bench.cfg has to be beside it, or give --configuration FILE.json"
         )
-    checked = replace(c, values={**c.values, "CSV_FILE": "h5bench.csv"}) if csv else c
-    name = f"{_own_name(configuration, own)}.{number + 1}" if own else ""
-
-    def measurements(job: Job, cached: float | None) -> list[Measurement]:
-        texts = {"h5bench.csv": csv} if csv else {}
-        stderr = _text(errors) if errors else ""
-        launch = _launch(path, stdout, stderr=stderr, texts=texts, cached_before_drop=cached, cached_fraction=cached)
-        return [h5bench.measurement(job, [launch], checked, own=name)]
-
-    files = tuple(file for file in (printed, table, settings) if file is not None)
-    yield Found(f"h5bench {kind}", files, ranks, measurements, began=_h5bench_began(path))
-
-
-def _h5bench_ran(kind: str, values: dict[str, str], stdout: str, ranks: int) -> h5bench.Configuration:
-    """By the file that the program read; its mode stands in what it printed."""
-    mode = re.search(r"^Mode: (\w+)", stdout, re.MULTILINE)
-    known = {key: value for key, value in values.items() if key != "CSV_FILE"} | ({"MODE": mode[1]} if mode else {})
-    return h5bench.check_configuration(kind, "particles.h5", known, ranks, "its configuration")
+    if values:
+        known = {key: value for key, value in values.items() if key != "CSV_FILE"}
+        mode = re.search(r"^Mode: (\w+)", stdout, re.MULTILINE)
+        known |= {"MODE": mode[1]} if mode else {}
+    else:
+        found = [c for c in h5bench.read_json(configuration, ranks, "--configuration").benchmarks if c.kind == kind]
+        if len(found) != 1 or not isinstance(found[0], h5bench.Configuration):
+            raise Refusal(f"{len(found)} benchmarks of --configuration can be it ({kind}), where one is expected")
+        known = {key: value for key, value in found[0].values.items() if key != "CSV_FILE"}
+    known |= {"CSV_FILE": "h5bench.csv"} if csv else {}
+    c = h5bench.check_configuration(kind, "particles.h5", known, ranks, "its configuration")
+    texts = {"h5bench.csv": csv} if csv else {}
+    return c, _launch(path, stdout, stderr=_text(errors) if errors else "", texts=texts), ranks, None
 
 
-def _of_suite(suite: h5bench.Suite, kind: str, ran: h5bench.Configuration | None) -> tuple[int, h5bench.Configuration]:
-    """Which benchmark of a JSON it is: the one of its kind, with the values that are known to have been used."""
+def _of_suite(suite: h5bench.Suite, ran: h5bench.Benchmark, number: int | None) -> int:
+    """Which benchmark of a JSON it was: by its number in the runner's log, or the only one of its kind and values."""
 
-    def values(c: h5bench.Configuration) -> dict[str, str]:
-        return {key: value for key, value in c.values.items() if key not in ("CSV_FILE", "IO_OPERATION", "MODE")}
+    def known(c: h5bench.Benchmark) -> tuple[str, object]:
+        if not isinstance(c, h5bench.Configuration):
+            return c.kind, None
+        aside = ("CSV_FILE", "IO_OPERATION", "MODE")
+        return c.kind, {key: value for key, value in c.values.items() if key not in aside}
 
-    found = [
-        (number, c)
-        for number, c in enumerate(suite.benchmarks)
-        if c.kind == kind and (ran is None or values(c) == values(ran))
-    ]
+    found = [n for n, c in enumerate(suite.benchmarks) if known(c) == known(ran) and number in (None, n)]
     if len(found) != 1:
-        raise Refusal(f"{len(found)} benchmarks of --configuration can be it ({kind}), where one is expected")
+        raise Refusal(f"{len(found)} benchmarks of --configuration can be it ({ran.kind}), where one is expected")
     return found[0]
 
 
@@ -268,12 +315,8 @@ def _h5bench_kind(csv: str, stdout: str, values: dict[str, str]) -> str:
 
 
 def _h5bench_began(path: Path) -> datetime | None:
-    """When its runner began it, in the log that this keeps beside its configuration or its folder of results."""
-    for log in [*path.parent.parent.glob("*-h5bench.log"), *path.parent.parent.parent.glob("*-h5bench.log")]:
-        told = re.search(rf"^(\S+ [\d:]+),\d+ .* DIR: \S*/{re.escape(path.parent.name)}/\s*$", _text(log), re.MULTILINE)
-        if told:
-            return datetime.strptime(told[1], "%Y-%m-%d %H:%M:%S")
-    return None
+    log = _h5bench_log(path)
+    return next((run.began for run in log[1] if run.folder == path.parent.name), None) if log else None
 
 
 def _hdf5_iotest(path: Path, configuration: str, own: bool) -> Iterator[Found]:
@@ -309,7 +352,7 @@ def _h5perf_serial(path: Path, configuration: str, own: bool) -> Iterator[Found]
         f"h5perf_serial {report.version}",
         (path,),
         1,
-        lambda job, cached: h5perf_serial.measurements(job, report, cached),
+        lambda job, cached: h5perf_serial.kept_measurements(job, report, cached),
     )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from iogauge.errors import InputError
+from typing import Annotated
 
-#: The environment's extra that names the runtime's library, as a shell expression; or LINKED.
-EXTRA = "darshan"
+from pydantic import AfterValidator
 
 #: Programs are linked with Darshan when they are built, as statically linked ones have to be.
 LINKED = "linked"
@@ -21,14 +20,14 @@ RANKS_APART = 256
 _DEFAULT_RECORDS = 1024
 
 
-def checked_runtime(value: object, environment: str) -> str:
-    """What an environment's extra says. Raises :class:`InputError` for what is no path."""
-    if not isinstance(value, str) or any(character in value for character in '"`\n') or "$(" in value:
-        raise InputError(
-            f"{value!r}: a path with variables, or {LINKED!r}, is allowed; quotes, commands and line breaks are not",
-            key=f"environments.{environment}.extras.{EXTRA}",
-        )
+def _runtime(value: str) -> str:
+    if any(character in value for character in '"`\n') or "$(" in value:
+        raise ValueError(f"a path with variables, or {LINKED!r}, is allowed; quotes, commands and line breaks are not")
     return value
+
+
+#: What the environment's extra may say; empty: without.
+Runtime = Annotated[str, AfterValidator(_runtime)]
 
 
 def configuration(folder: str, *, records: int = 0, ranks: int = 1, without: tuple[str, ...] = ()) -> str:

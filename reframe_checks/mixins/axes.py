@@ -16,10 +16,11 @@ from reframe.core.decorators import _register_test
 from reframe.core.runtime import runtime
 
 from iogauge.check_options import CheckOptions
-from iogauge.darshan.preload import EXTRA, checked_runtime
 from iogauge.errors import InputError
-from iogauge.sites import Site, read_site
+from iogauge.sites import Environ, Site, read_environ, read_site
 from iogauge.validation import python_locator
+
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 AXES = ("nodes", "ranks_per_node", "file_system")
 
@@ -27,12 +28,10 @@ AXES = ("nodes", "ranks_per_node", "file_system")
 @functools.cache
 def sites() -> dict[str, Site]:
     """Partition name to its checked site model. A mistake in the site's configuration ends ReFrame with exit code 2."""
-    system = runtime().system
-    sources = [Path(s) for s in runtime().site_config.sources if Path(s).is_file()]
-    file = sources[-1] if sources else None
+    system, file = runtime().system, _configuration_file()
     try:
         for environ in (environ for p in system.partitions for environ in p.environs):
-            checked_runtime(environ.extras.get(EXTRA, ""), environ.name)
+            environ_of(environ)
         found = {p.fullname: read_site(p.extras, file=file) for p in system.partitions if p.extras}
         if not found:
             raise InputError(
@@ -51,6 +50,22 @@ def sites() -> dict[str, Site]:
         print(f"iogauge: error: {error}", file=sys.stderr)
         sys.exit(2)
     return found
+
+
+def _configuration_file() -> Path | None:
+    sources = [Path(s) for s in runtime().site_config.sources if Path(s).is_file()]
+    return sources[-1] if sources else None
+
+
+_environs: dict[str, Environ] = {}
+
+
+def environ_of(environ) -> Environ:
+    """The checked extras of one of ReFrame's environments, each read once. Raises :class:`InputError`."""
+    said = f"{environ.name} {environ.extras}"
+    if said not in _environs:
+        _environs[said] = read_environ(environ.name, environ.extras, file=_configuration_file())
+    return _environs[said]
 
 
 def _options(found: dict[str, Site]) -> CheckOptions:

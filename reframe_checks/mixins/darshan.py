@@ -10,7 +10,6 @@ from iogauge.adapters.kernel import read_records
 from iogauge.darshan.log import read_log
 from iogauge.darshan.preload import (
     CONFIGURATION_FILE,
-    EXTRA,
     LINKED,
     LOG_FILE,
     configuration,
@@ -20,6 +19,7 @@ from iogauge.darshan.preload import (
 from iogauge.darshan.profile import Profile, profile
 from iogauge.errors import Refusal
 
+from .axes import environ_of
 from .file_system import CASE_FOLDER
 
 #: Of the run under Darshan, where it is one of its own.
@@ -29,9 +29,12 @@ OUTPUT = "darshan.out"
 EXIT_CODE = "darshan_exit_code.txt"
 
 
-def runtime_of(environ) -> str:
-    """The library to preload, LINKED, or nothing; mixins.axes has checked that it is one of them."""
-    return environ.extras.get(EXTRA, "")
+def runtime_of(environ, arm) -> str:
+    """The library to preload, LINKED, or nothing: the environment's extra, else that of its Spack arm."""
+    extras = environ_of(environ)
+    if "darshan" in extras.model_fields_set or arm is None or arm.darshan is None:
+        return extras.darshan
+    return str(arm.darshan)
 
 
 class Darshan(rfm.RegressionTestPlugin):
@@ -45,7 +48,8 @@ class Darshan(rfm.RegressionTestPlugin):
     it is. What is preloaded already stays. A program that is linked statically takes no preload; the environment
     then says ``linked``, and its build links it with Darshan (mixins.kernel).
 
-    Needs: ``interface``, ``pattern()``, ``num_tasks``, and the executable from a hook ``run_before("run")``.
+    Needs: ``interface``, ``pattern()``, ``num_tasks``, ``arm`` (mixins.spack), and the executable from a hook
+    ``run_before("run")``.
     Gives: ``profiled`` from setup on; after the run ``profile_of(measurements)`` and the loggable ``darshan_flags``.
     """
 
@@ -66,15 +70,16 @@ class Darshan(rfm.RegressionTestPlugin):
         return (
             self.can_be_profiled
             and self.darshan is not False
-            and bool(self.darshan or runtime_of(self.current_environ))
+            and bool(self.darshan or runtime_of(self.current_environ, self.arm))
         )
 
     @run_after("setup")
     def need_runtime(self):
-        missing = self.darshan and self.can_be_profiled and not runtime_of(self.current_environ)
+        missing = self.darshan and self.can_be_profiled and not runtime_of(self.current_environ, self.arm)
         self.skip_if(
             bool(missing),
-            f"darshan=1: environment {self.current_environ.name} names no runtime of Darshan (extras, {EXTRA!r})",
+            f"darshan=1: environment {self.current_environ.name} names no runtime of Darshan (extras, 'darshan'), and no "
+            f"Spack arm that has one",
         )
 
     def profiled_options(self):
@@ -86,7 +91,7 @@ class Darshan(rfm.RegressionTestPlugin):
         if not self.profiled:
             return
         self._write_configuration()
-        runtime = runtime_of(self.current_environ)
+        runtime = runtime_of(self.current_environ, self.arm)
         command = " ".join([self._environment(runtime), self.executable])
         if runtime != LINKED:
             self.prerun_cmds += [f'iogauge_darshan "{runtime}" {self.executable}']

@@ -16,42 +16,70 @@ from iogauge.judge import Expectation, Judgement, invalid, judge
 from iogauge.measurement import Measurement
 from iogauge.scheduler import SLURM, why_cancelled, why_ended
 
-from .axes import Axes
+from .axes import CHECKOUT, Axes
 from .bands import Bands
 from .darshan import PROFILED_FOLDER, PROFILED_RECORDS, Darshan, runtime_of
 from .file_system import CASE_FOLDER, OwnFolder
 from .scheduling import OneAtATime
-
-CHECKOUT = Path(__file__).resolve().parents[2]
+from .spack import FromSpack, Origin, SpackStacks, chosen_stacks, installed_arm
 
 #: What the build makes.
 KERNELS = ("blocks", "metadata", "particles", "segments", "tiles")
 
 
-class KernelBuild(rfm.CompileOnlyRegressionTest):
-    """Builds all kernels with CMake and the environment's MPI compiler wrapper."""
+class KernelBuild(FromSpack, rfm.CompileOnlyRegressionTest):
+    """Builds all kernels with CMake and the environment's MPI compiler wrapper; where the environment chooses a Spack arm,
+    takes them from its view, and fails in the installation's own words when there is none."""
 
     descr = "I/O kernels"
     sourcesdir = str(CHECKOUT / "kernels")
     build_system = "CMake"
 
+    if chosen_stacks():
+        stacks = fixture(SpackStacks, scope="session")
+
     @run_before("compile")
-    def configure(self):
+    def choose(self):
+        choice = self.choice_of(self.current_environ)
+        if choice is None:
+            self._configure()
+        elif not self.is_dry_run():
+            self._take_from(choice)
+
+    def _take_from(self, choice):
+        said = self.stacks.failure(choice.stack)
+        if said:
+            raise Refusal(f"the Spack stack {choice.stack} could not be installed: {said}")
+        view = installed_arm(choice).view
+        self.sourcesdir = None
+        self.build_system = "CustomBuild"
+        # What a program is really loaded with is kept in the build's output. A static one has nothing to say.
+        self.build_system.commands = [f'ldd "{view}/bin/{name}" || true' for name in KERNELS]
+
+    def _configure(self):
         self.build_system.builddir = "build"
         self.build_system.config_opts = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
         self.build_system.max_concurrency = 4
-        if runtime_of(self.current_environ) == LINKED:
+        if runtime_of(self.current_environ, None) == LINKED:
             self.build_system.config_opts += ['-DIOGAUGE_DARSHAN="$(command -v darshan-config)"']
 
     @sanity_function
     def kernels_are_there(self):
-        return sn.all(sn.assert_true(self.path(name).is_file(), f"the build made no {name}") for name in KERNELS)
+        return sn.all(
+            [
+                *(sn.assert_true(self.path(name).is_file(), f"there is no {self.path(name)}") for name in KERNELS),
+                sn.assert_not_found(r"=> not found", self.stdout, "a kernel misses a library: see the build's output"),
+            ]
+        )
 
     def path(self, kernel: str) -> Path:
-        return Path(self.stagedir) / "build" / kernel
+        choice = self.choice_of(self.current_environ)
+        if choice is None:
+            return Path(self.stagedir) / "build" / kernel
+        return self.view_of(choice) / "bin" / kernel
 
 
-class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, rfm.RunOnlyRegressionTest):
+class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, Origin, rfm.RunOnlyRegressionTest):
     """What writes our records: run in the case's own folder, and judged by them.
 
     A check gives ``kernel`` (also the word before ``: error:`` in what it says when it fails), ``pattern()`` (the record's
@@ -79,6 +107,10 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, rfm.RunOnlyRegre
     def pattern_label(self) -> str:
         return series.label_of(self.kernel, self.pattern(), self.collective)
 
+    def measured_program(self) -> Path | None:
+        """What is measured, if Spack may have built it."""
+        return None
+
     def read_measurements(self, stage: Path) -> list[Measurement]:
         return read_records(stage / self.records_file)
 
@@ -100,7 +132,7 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, rfm.RunOnlyRegre
             problem = self._failure(stage)
             if problem:
                 raise Refusal(problem)
-            measurements = self.read_measurements(stage)
+            measurements = self.with_origin(self.read_measurements(stage))
             self.measurements = [m.model_dump(mode="json", by_alias=True) for m in measurements]
             judgement = judge(
                 measurements,
@@ -165,8 +197,13 @@ class KernelCheck(RecordsCheck):
 
     build = fixture(KernelBuild, scope="environment")
 
+    otherwise_built_by = "CMake"
+
     #: The kernel can leave its last file, emptied, so that its layout can be read.
     leaves_a_file = True
+
+    def measured_program(self) -> Path:
+        return self.build.path(self.kernel)
 
     def baselines(self) -> list[str]:
         return ["interface=mpiio", "interface=posix"]

@@ -1,19 +1,22 @@
 """Upstream benchmarks: found, launched with a time limit, and believed only as far as their adapter proves it."""
 
+import hashlib
 import shlex
 import shutil
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import fixture, run_after, run_before, variable
 from reframe.core.logging import getlogger
 from reframe.core.runtime import runtime
 
-from iogauge.adapters.upstream import Job, Launch, load_launch
+from iogauge.adapters.upstream import KEPT, Job, Launch, load_launch
 from iogauge.errors import InputError
 
+from .axes import environ_of
 from .file_system import CASE_FOLDER
 from .kernel import KernelBuild, RecordsCheck
 
@@ -42,7 +45,8 @@ class UpstreamCheck(RecordsCheck):
     ``check_own(ranks)``.
 
     The programs are looked for in the variable ``program`` (a folder, or one of the programs), in the environment's extras
-    (``programs: {NAME: PATH}``) and in PATH. Where they are nowhere, one case is listed, and skipped.
+    (``programs: {NAME: PATH}``), in the view of its Spack arm and in PATH. Where they are nowhere, one case is listed, and
+    skipped.
 
     A kernel of ours runs first, with the same launcher options: its record proves where the ranks are.
     """
@@ -65,14 +69,17 @@ class UpstreamCheck(RecordsCheck):
 
     def find(self, name: str, environs) -> str | None:
         """Where the program is: an absolute path."""
-        named = [self.program, *(e.extras.get("programs", {}).get(self.kernel, "") for e in environs)]
+        named = [self.program, *(environ_of(e).programs.get(self.kernel, "") for e in environs)]
         for place in filter(None, named):
             path = Path(place).expanduser()
             candidate = path / name if path.is_dir() else path if path.name == name else path.parent / name
             found = shutil.which(candidate if len(candidate.parts) > 1 else name)
             if found:
                 return str(Path(found).absolute())
-        return None if any(named) else shutil.which(name)
+        if any(named):
+            return None
+        in_views = (arm.program(name) for arm in map(self.arm_of, environs) if arm)
+        return next((str(path) for path in in_views if path), None) or shutil.which(name)
 
     @run_after("init")
     def list_once_without_programs(self):
@@ -106,6 +113,10 @@ class UpstreamCheck(RecordsCheck):
     def check_own(self, ranks: int):
         """Raises :class:`InputError` unless a site's own configuration is one for so many ranks."""
 
+    def own_hash(self, text: str) -> str:
+        """Tells a site's own configurations apart; empty for ours."""
+        return hashlib.sha256(text.encode()).hexdigest()[:8] if self.is_own else ""
+
     def _fits_own(self, ranks):
         try:
             self.check_own(ranks)
@@ -129,9 +140,12 @@ class UpstreamCheck(RecordsCheck):
         missing = [name for name in self.executables() if self.find(name, [self.current_environ]) is None]
         self.skip_if(
             bool(missing),
-            f"needs {', '.join(missing)} in PATH ({self.package}), named in the environment's extras "
+            f"needs {', '.join(missing)} in PATH or the Spack arm ({self.package}), named in the environment's extras "
             f"(programs: {{{self.kernel}: PATH}}), or by -S {type(self).__name__}.program=PATH",
         )
+
+    def measured_program(self) -> Path:
+        return Path(self.path_of(self.executables()[0]))
 
     def path_of(self, name: str) -> str:
         return self.find(name, [self.current_environ]) or name
@@ -163,7 +177,8 @@ class UpstreamCheck(RecordsCheck):
         self.keep_files += [self.placement_file]
         for number, step in enumerate(self.launches()):
             self.prerun_cmds += self._lines(number, step, launcher)
-            self.keep_files += [f"launch-{number}.{kind}" for kind in ("out", "err", "code", "files", *step.results)]
+            results = [PurePosixPath(result).name for result in step.results]
+            self.keep_files += [f"launch-{number}.{kind}" for kind in ("out", "err", "code", "files", *results)]
             if step.drop or step.look:
                 self.keep_files += [f"launch-{number}.cached"]
         self.job.launcher = getlauncher("local")()
@@ -172,7 +187,7 @@ class UpstreamCheck(RecordsCheck):
     def _lines(self, number: int, step: Launching, launcher: str) -> list[str]:
         variables = [f"{name}={value}" for name, value in step.environment.items()]
         words = ["env", *variables, *step.words] if variables else step.words
-        results = shlex.quote(" ".join(step.results))
+        results = shlex.quote(":".join(step.results))
         return [
             *(f'(cd "{CASE_FOLDER}" && {command}) || exit 2' for command in step.before),
             *([self._look(number, "drop", launcher)] if step.drop else []),
@@ -195,6 +210,12 @@ class UpstreamCheck(RecordsCheck):
 
     def measured(self, job: Job, launches: list[Launch]):
         raise NotImplementedError
+
+
+def second_names(files: Iterable[str]) -> list[str]:
+    """Commands that make files with a second name, under which what a program writes there is kept."""
+    made = ((shlex.quote(name), shlex.quote(name + KEPT)) for name in files)
+    return [f": > {first} && ln {first} {second}" for first, second in made]
 
 
 IN_STAGE = "$IOGAUGE_STAGE/"
