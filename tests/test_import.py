@@ -133,6 +133,15 @@ def test_a_folder_of_h5benchs_runner_is_taken_with_its_configuration_and_the_tim
     assert began == [datetime(2026, 11, 21, 18, 9, 46), datetime(2026, 11, 21, 18, 10, 0)]
 
 
+def test_every_kind_that_h5benchs_runner_ran_is_taken_by_its_log_and_what_failed_is_named():
+    imported, refused = found_in(SAMPLES / "h5bench_kinds" / "runner", date="text", nodes=1)
+    assert {one.form for one in imported} == {
+        "h5bench e3sm", "h5bench write", "h5bench exerciser", "h5bench read", "h5bench metadata",
+    }  # fmt: skip
+    assert any("Failed to read dimensions" in one.reason for one in refused)
+    assert [one.path.name for one in refused] == ["stdout"] * len(refused)
+
+
 def test_a_csv_of_h5bench_is_nothing_without_its_configuration(tmp_path):
     shutil.copy(SAMPLES / "h5bench" / "write_CC_2d.csv", tmp_path / "result.csv")
     assert "h5bench.cfg has to be beside it" in why_not(tmp_path / "result.csv")

@@ -67,7 +67,7 @@ _FORMS = {
     "IOR CSV": r"\Aaccess,bw\(MiB/s\),",
     "h5bench CSV": r"\Ametric, value, unit\s*$",
     "h5bench": r"^=+ Performance Results =+\s*$",
-    "hdf5_iotest": r"\Asteps,arrays,rows,cols,scaling,",
+    "hdf5_iotest": r"\Asteps,arrays,rows,cols,scaling,.* async,",
     "h5perf": r"^(?:rank 0: )?Number of processes=",
     "h5perf_serial": r"^HDF5 Library: Version ",
     "benchio": r"^\s*Simple Parallel IO benchmark\s*$",
