@@ -185,6 +185,7 @@ def _table(imported: Sequence[Imported]) -> Table:
                 said = [*([] if one.new else ["in the history already"]), *cached]
                 table.add_row(
                     escape("/".join(one.path.parts[-2:])), one.form, f"{began:%Y-%m-%d %H:%M}", one.began_by,
-                    escape(row.key), row.fingerprint, str(len(record.repeats)), f"{row.observed:.4g} {row.unit}", ", ".join(said),
+                    escape(row.key), row.fingerprint, str(len(record.repeats)),
+                    f"{row.observed:.4g} {row.unit}", ", ".join(said),
                 )  # fmt: skip
     return table
