@@ -464,9 +464,10 @@ def origins(lines: Iterable[str], mirrors: Sequence[str], caches: Sequence[str])
             place = match[1]
             if current is not None and (mirror := place_of(place, mirrors)):
                 found[current] = {"kind": "mirrors", "place": mirror}
-        # A binary is fetched before it is said of what it is.
         elif match := re.match(r"==> Extracting \S+-([a-z0-9]{32}) from binary cache", line):
-            if cache := place_of(place, caches):
+            # It has been fetched by now: Spack says of what a binary is afterwards.
+            cache = place_of(place, caches)
+            if cache:
                 found[match[1]] = {"kind": "buildcaches", "place": cache}
     return found
 
