@@ -445,21 +445,30 @@ def place_lock(setup: Setup, stack: str) -> None:
     replace(stamp, inputs)
 
 
+def place_of(file: str, places: Iterable[str]) -> str | None:
+    """The mirror or build cache in which a file or URL lies."""
+    for place in places:
+        if file.removeprefix("file://").startswith(place.removeprefix("file://").rstrip("/") + "/"):
+            return place
+    return None
+
+
 def origins(lines: Iterable[str], mirrors: Sequence[str], caches: Sequence[str]) -> dict[str, dict[str, str]]:
     """From Spack's output: for each hash that came from one, the mirror or build cache."""
     found: dict[str, dict[str, str]] = {}
-    current = None
+    current, place = None, ""
     for line in lines:
         if match := re.match(r"==> Installing \S+-([a-z0-9]{32})\b", line):
             current = match[1]
-        match = re.match(r"==> (?:Fetching|Using cached archive:) (\S+)", line)
-        if match is None or current is None:
-            continue
-        place = as_url(match[1]) if match[1].startswith("/") else match[1]
-        for kind, urls in (("mirrors", mirrors), ("buildcaches", caches)):
-            for url in urls:
-                if place.startswith((url.rstrip("/") + "/", url.removeprefix("file://").rstrip("/") + "/")):
-                    found[current] = {"kind": kind, "place": url}
+        elif match := re.match(r"==> (?:Fetching|Using cached archive:) (\S+)", line):
+            place = match[1]
+            if current is not None and (mirror := place_of(place, mirrors)):
+                found[current] = {"kind": "mirrors", "place": mirror}
+        elif match := re.match(r"==> Extracting \S+-([a-z0-9]{32}) from binary cache", line):
+            # It has been fetched by now: Spack says of what a binary is afterwards.
+            cache = place_of(place, caches)
+            if cache:
+                found[match[1]] = {"kind": "buildcaches", "place": cache}
     return found
 
 

@@ -261,10 +261,11 @@ def test_the_mirror_or_cache_of_each_package_is_read_from_spacks_output() -> Non
     lines = [
         f"==> Installing ior-4.0.0-{'a' * 32} [3/4]",
         "==> Using cached archive: /proj/mirror/ior/ior-4.0.0.tar.gz",
-        f"==> Installing hdf5-2.1.0-{'b' * 32} [4/4]",
         "==> Fetching https://cache.example.org/s/blobs/sha256/1",
-        f"==> Installing zlib-1-{'c' * 32} [4/4]",
+        f"==> Extracting hdf5-2.1.0-{'b' * 32} from binary cache",
+        f"==> Installing hdf5-2.1.0-{'b' * 32} [4/4]",
         "==> Fetching https://cache.example.org/so/blobs/sha256/1",
+        f"==> Extracting zlib-1-{'c' * 32} from binary cache",
     ]
     assert origins(lines, ["file:///proj/mirror"], ["https://cache.example.org/s"]) == {
         "a" * 32: {"kind": "mirrors", "place": "file:///proj/mirror"},
