@@ -387,10 +387,15 @@ def spack_finds(setup: Setup) -> Mapping[str, Any]:
     with tempfile.TemporaryDirectory(prefix="iogauge-site-init.") as scope:
         builtin = packages / "repos" / "spack_repo" / "builtin"
         Path(scope, "repos.yaml").write_text(f"repos:\n  builtin: {json.dumps(str(builtin))}\n", encoding="utf-8")
-        command: list[str | Path] = [root / "bin" / "spack", "-C", scope]
-        command += ["external", "find", "--scope", "cmd_scope_0", *PACKAGES]
+        # Spack writes into no scope of the command line: this one stands for the user's, of whose own nothing is read.
+        variables = {
+            **spack_variables(setup),
+            "SPACK_USER_CONFIG_PATH": scope,
+            "SPACK_SYSTEM_CONFIG_PATH": f"{scope}/none",
+        }
+        del variables["SPACK_DISABLE_LOCAL_CONFIG"]
         try:
-            run_for_text(command, spack_variables(setup))
+            run_for_text([root / "bin" / "spack", "external", "find", "--scope", "user", *PACKAGES], variables)
         except BuildError as error:
             raise InputError(f"spack external find: {error}", file=root) from error
         return read_found(Path(scope, "packages.yaml"))
