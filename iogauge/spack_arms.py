@@ -62,7 +62,9 @@ def programs(view: Path) -> list[str]:
 def text_of(spec: Mapping[str, Any]) -> str:
     """A spec on one line: name, version, and its switches."""
     switches = "".join(
-        f"{'+' if value else '~'}{name}" for name, value in sorted(spec.get("parameters", {}).items()) if isinstance(value, bool)
+        f"{'+' if value else '~'}{name}"
+        for name, value in sorted(spec.get("parameters", {}).items())
+        if isinstance(value, bool)
     )
     return f"{spec['name']}@{spec['version']}{switches}"
 
@@ -80,7 +82,9 @@ def arm_record(
         by_name.setdefault(specs[hash_]["name"], []).append(hash_)
     for name in ("hdf5", "darshan-runtime"):
         if len(by_name.get(name, ())) > 1:
-            raise ValueError(f"{view}: more than one {name}: {', '.join(text_of(specs[hash_]) for hash_ in by_name[name])}")
+            raise ValueError(
+                f"{view}: more than one {name}: {', '.join(text_of(specs[hash_]) for hash_ in by_name[name])}"
+            )
 
     def prefix_of(name: str) -> Path | None:
         return Path(prefixes[by_name[name][0]]) if name in by_name else None
@@ -113,7 +117,8 @@ def arms_record(lock: Mapping[str, Any], prefixes: Mapping[str, str], views: Map
     """The arms of an environment from its ``spack.lock``, the prefix of each hash, and its views by name."""
     specs = lock["concrete_specs"]
     return {
-        arm: arm_record(specs, sorted(in_view(view, prefixes) & specs.keys()), prefixes, view) for arm, view in views.items()
+        arm: arm_record(specs, sorted(in_view(view, prefixes) & specs.keys()), prefixes, view)
+        for arm, view in views.items()
     }
 
 

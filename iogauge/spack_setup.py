@@ -35,6 +35,10 @@ STACKS = ("tools", "hdf5")
 #: Folders of ``spack_env`` that an environment's relative includes reach.
 DEFINITION = ("repo", "common", "sites", "stacks")
 
+#: The variable by which the stacks name the folder of an environment's views. A relative path would be one beside the stack's
+#: file, which several sites share.
+VIEWS = "IOGAUGE_VIEWS"
+
 #: How to ask an external for its version, by package; the first that answers counts.
 VERSION_QUESTIONS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "gcc": (("-dumpfullversion",),),
@@ -155,7 +159,9 @@ def spack_root(setup: Setup, pin: Mapping[str, str]) -> Path:
         return target
     root = Path(given)
     if not os.access(root / "bin" / "spack", os.X_OK):
-        raise InputError(f"SPACK_ROOT: there is no program {root}/bin/spack; unset it to use a clone of the pinned Spack")
+        raise InputError(
+            f"SPACK_ROOT: there is no program {root}/bin/spack; unset it to use a clone of the pinned Spack"
+        )
     found = run_for_text([root / "bin" / "spack", "--version"], spack_variables(setup)).split()
     series = pin["tag"].removeprefix("v").rsplit(".", 1)[0]
     if not found or not found[0].startswith(f"{series}."):
@@ -193,17 +199,23 @@ def check_kernels_commit(setup: Setup) -> None:
     for stack in setup.stacks:
         file = setup.definition / "stacks" / f"{stack}.yaml"
         for commit in sorted(set(re.findall(r"iogauge-kernels@git\.([0-9a-f]{40})", file.read_text(encoding="utf-8")))):
-            if subprocess.run(["git", "cat-file", "-e", f"{commit}^{{commit}}"], cwd=target, capture_output=True).returncode:
+            if subprocess.run(
+                ["git", "cat-file", "-e", f"{commit}^{{commit}}"], cwd=target, capture_output=True
+            ).returncode:
                 raise InputError(
                     f"the kernels' commit {commit} is not in the history of {setup.checkout}; a shallow clone gets it by "
                     "'git fetch --unshallow'",
                     file=file,
                 )
             changed = subprocess.run(
-                ["git", "diff", "--quiet", commit, "refs/heads/checkout", "--", "kernels"], cwd=target, capture_output=True
+                ["git", "diff", "--quiet", commit, "refs/heads/checkout", "--", "kernels"],
+                cwd=target,
+                capture_output=True,
             )
             if changed.returncode == 1:
-                say(f"{stack}: its kernels are those of commit {commit[:12]}; kernels/ has changed since (docs/spack.md)")
+                say(
+                    f"{stack}: its kernels are those of commit {commit[:12]}; kernels/ has changed since (docs/spack.md)"
+                )
 
 
 # --- compilers and MPI
@@ -219,7 +231,9 @@ def external_problems(packages: Mapping[str, Any]) -> Iterator[str]:
             if not Path(prefix).is_dir():
                 yield f"{spec}: there is no {prefix}"
                 continue
-            programs = [Path(path) for path in ((external.get("extra_attributes") or {}).get("compilers") or {}).values()]
+            programs = [
+                Path(path) for path in ((external.get("extra_attributes") or {}).get("compilers") or {}).values()
+            ]
             yield from (f"{spec}: {path} is missing" for path in programs if not os.access(path, os.X_OK))
             asked = programs[:1] or [Path(prefix) / "bin" / "mpicc"]
             if name in VERSION_QUESTIONS:
@@ -295,14 +309,21 @@ def run_spack(setup: Setup, environment: Path, *arguments: str) -> list[str]:
     command = spack_command(setup, environment, *arguments)
     lines = []
     with subprocess.Popen(
-        command, env=spack_variables(setup), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        command,
+        env={**spack_variables(setup), VIEWS: str(environment / "views")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             lines.append(line)
             print(line, end="", file=sys.stderr, flush=True)
     if process.returncode != 0:
-        raise BuildError(f"spack {arguments[0]} failed for {environment}; what is installed stays, the next start goes on")
+        raise BuildError(
+            f"spack {arguments[0]} failed for {environment}; what is installed stays, the next start goes on"
+        )
     return lines
 
 
@@ -320,8 +341,9 @@ def places(setup: Setup) -> tuple[list[str], list[str], list[str]]:
     """Source mirrors, build caches and upstream trees: those of the site's scope and those of the command line."""
     mirrors, caches = [], []
     for entry in site_section(setup, "mirrors").values():
-        given = {"url": entry} if isinstance(entry, str) else dict(entry)
-        url = str(given.get("url") or (given.get("fetch") or {}).get("url"))
+        given: dict[str, Any] = {"url": entry} if isinstance(entry, str) else dict(entry)
+        fetch = given.get("fetch") or {}
+        url = str(given.get("url") or (fetch if isinstance(fetch, str) else fetch.get("url")))
         if given.get("source", True):
             mirrors.append(url)
         if given.get("binary", True):
@@ -356,7 +378,7 @@ def write_scope(setup: Setup) -> None:
             "builtin": str(work / "packages" / "repos" / "spack_repo" / "builtin"),
         },
         "packages": {"iogauge-kernels": {"package_attributes": {"git": (work / "kernels.git").as_uri()}}},
-        # Spack's own default would be asked too: only what the site or the command line names is.
+        # Before Spack's own public mirror, which stays.
         "mirrors": {f"given-{at}": {"url": as_url(url), **what} for at, (url, what) in enumerate(given)},
         "upstreams": {f"given-{at}": {"install_tree": str(path)} for at, path in enumerate(setup.upstreams)},
     }
@@ -364,11 +386,17 @@ def write_scope(setup: Setup) -> None:
         replace(work / "scope" / f"{section}.yaml", json.dumps({section: content}, indent=2) + "\n")
 
 
+def definition_files(folder: Path) -> list[Path]:
+    """What Spack reads of a folder of ``spack_env``; a site may be a link to another one."""
+    found = [Path(parent, name) for parent, _, names in os.walk(folder, followlinks=True) for name in names]
+    return sorted(path for path in found if path.suffix in (".yaml", ".py", ".patch"))
+
+
 def copy_definition(setup: Setup) -> None:
     """``WORK`` has the folders of ``spack_env`` as the checkout has them now."""
     for name in DEFINITION:
         source, target = setup.definition / name, setup.work / name
-        wanted = {path.relative_to(source) for path in source.rglob("*") if path.suffix in (".yaml", ".py", ".patch")}
+        wanted = {path.relative_to(source) for path in definition_files(source)}
         for path in target.rglob("*") if target.is_dir() else ():
             if path.is_file() and path.relative_to(target) not in wanted:
                 path.unlink()
@@ -384,8 +412,16 @@ def inputs_digest(setup: Setup, stack: str) -> str:
     files = [setup.definition / "versions.yaml", setup.definition / "stacks" / f"{stack}.yaml"]
     files += [setup.definition / "envs" / setup.site / stack / "spack.yaml"]
     for folder in (setup.definition / "repo", setup.definition / "common", setup.definition / "sites" / setup.site):
-        files += sorted(path for path in folder.rglob("*") if path.suffix in (".yaml", ".py", ".patch"))
+        files += definition_files(folder)
     return hashlib.sha256("".join(digest(path) for path in files).encode()).hexdigest()
+
+
+def roots(lock: Path) -> list[str]:
+    """The hashes of a lock's roots, which say all that it locks; Spack may write the same in other words. Empty: no lock."""
+    try:
+        return sorted(root["hash"] for root in json.loads(lock.read_text(encoding="utf-8"))["roots"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
 
 
 def place_lock(setup: Setup, stack: str) -> None:
@@ -394,7 +430,8 @@ def place_lock(setup: Setup, stack: str) -> None:
     replace(environment / "spack.yaml", (committed / "spack.yaml").read_text(encoding="utf-8"))
     lock, stamp, inputs = environment / "spack.lock", environment / "made-from", inputs_digest(setup, stack)
     if (committed / "spack.lock").is_file() and not setup.concretize:
-        replace(lock, (committed / "spack.lock").read_text(encoding="utf-8"))
+        if roots(lock) != roots(committed / "spack.lock"):
+            replace(lock, (committed / "spack.lock").read_text(encoding="utf-8"))
         stamp.unlink(missing_ok=True)
         return
     if not setup.concretize and lock.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == inputs:
@@ -404,25 +441,34 @@ def place_lock(setup: Setup, stack: str) -> None:
     (environment / "arms.json").unlink(missing_ok=True)
     stamp.unlink(missing_ok=True)
     lock.unlink(missing_ok=True)
-    run_spack(setup, environment, "concretize", "--force")
+    run_spack(setup, environment, "concretize", "--force", "--jobs", str(setup.jobs))
     replace(stamp, inputs)
+
+
+def place_of(file: str, places: Iterable[str]) -> str | None:
+    """The mirror or build cache in which a file or URL lies."""
+    for place in places:
+        if file.removeprefix("file://").startswith(place.removeprefix("file://").rstrip("/") + "/"):
+            return place
+    return None
 
 
 def origins(lines: Iterable[str], mirrors: Sequence[str], caches: Sequence[str]) -> dict[str, dict[str, str]]:
     """From Spack's output: for each hash that came from one, the mirror or build cache."""
     found: dict[str, dict[str, str]] = {}
-    current = None
+    current, place = None, ""
     for line in lines:
         if match := re.match(r"==> Installing \S+-([a-z0-9]{32})\b", line):
             current = match[1]
-        match = re.match(r"==> (?:Fetching|Using cached archive:) (\S+)", line)
-        if match is None or current is None:
-            continue
-        place = as_url(match[1]) if match[1].startswith("/") else match[1]
-        for kind, urls in (("mirrors", mirrors), ("buildcaches", caches)):
-            for url in urls:
-                if place.startswith((url.rstrip("/") + "/", url.removeprefix("file://").rstrip("/") + "/")):
-                    found[current] = {"kind": kind, "place": url}
+        elif match := re.match(r"==> (?:Fetching|Using cached archive:) (\S+)", line):
+            place = match[1]
+            if current is not None and (mirror := place_of(place, mirrors)):
+                found[current] = {"kind": "mirrors", "place": mirror}
+        elif match := re.match(r"==> Extracting \S+-([a-z0-9]{32}) from binary cache", line):
+            # It has been fetched by now: Spack says of what a binary is afterwards.
+            cache = place_of(place, caches)
+            if cache:
+                found[match[1]] = {"kind": "buildcaches", "place": cache}
     return found
 
 
@@ -439,10 +485,12 @@ def install(setup: Setup, stack: str) -> None:
     """One stack is installed, its views are there, its programs find their libraries, and ``arms.json`` says so."""
     environment = setup.environment(stack)
     place_lock(setup, stack)
-    lock_sha256 = digest(environment / "spack.lock")
+    if setup.concretize:
+        say(f"{setup.site}/{stack}: made {environment / 'spack.lock'}; a start without --concretize installs")
+        return
     arms_file = environment / "arms.json"
-    if arms_file.is_file() and json.loads(arms_file.read_text(encoding="utf-8")).get("lock_sha256") != lock_sha256:
-        arms_file.unlink()
+    if roots(arms_file) != roots(environment / "spack.lock"):
+        arms_file.unlink(missing_ok=True)
     mirrors, caches, upstreams = places(setup)
     for kind, given in (("mirror", mirrors), ("build cache", caches), ("upstream tree", upstreams)):
         if given:
@@ -457,7 +505,7 @@ def install(setup: Setup, stack: str) -> None:
     finally:
         known = remember_origins(setup, origins(lines, mirrors, caches))
     views = {
-        arm: environment / view["root"]
+        arm: Path(view["root"].replace(f"${VIEWS}", str(environment / "views")))
         for arm, view in (read_yaml(setup.definition / "stacks" / f"{stack}.yaml")[0].get("view") or {}).items()
     }
     if not all(view.is_dir() for view in views.values()):
@@ -480,7 +528,8 @@ def install(setup: Setup, stack: str) -> None:
         "stack": stack,
         "spack": spack_identity(setup),
         "packages": {key: pins(setup.definition)["packages"][key] for key in ("tag", "commit")},
-        "lock_sha256": lock_sha256,
+        "lock_sha256": digest(environment / "spack.lock"),
+        "roots": lock["roots"],
         "checksums": setup.checksum,
         "used": used,
         "arms": arms,
@@ -555,7 +604,11 @@ def run(setup: Setup) -> None:
     check_externals(setup)
     pinned = pins(setup.definition)
     setup = with_changes(setup, spack=spack_root(setup, pinned["spack"]))
-    clone(pinned["packages"], os.environ.get("IOGAUGE_SPACK_PACKAGES_GIT") or pinned["packages"]["git"], setup.work / "packages")
+    clone(
+        pinned["packages"],
+        os.environ.get("IOGAUGE_SPACK_PACKAGES_GIT") or pinned["packages"]["git"],
+        setup.work / "packages",
+    )
     kernels_clone(setup)
     check_kernels_commit(setup)
     copy_definition(setup)

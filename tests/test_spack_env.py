@@ -97,7 +97,9 @@ def test_every_spec_of_a_stack_is_pinned_and_so_is_its_hdf5(environment: Path) -
 
 @pytest.mark.parametrize("stack", STACKS, ids=name_of)
 def test_a_stack_names_no_site_no_path_and_no_mpi(stack: Path) -> None:
-    text = "\n".join(line for line in stack.read_text(encoding="utf-8").splitlines() if not line.lstrip().startswith("#"))
+    text = "\n".join(
+        line for line in stack.read_text(encoding="utf-8").splitlines() if not line.lstrip().startswith("#")
+    )
     assert not re.search(r"(openmpi|mpich|intel|gcc|[ \"]/[a-z])", text)
 
 

@@ -1,8 +1,7 @@
 """benchio, for which the upstream repository has no recipe."""
 
-from spack_repo.builtin.build_systems.generic import Package
-
 from spack.package import *
+from spack_repo.builtin.build_systems.generic import Package
 
 
 class Benchio(Package):

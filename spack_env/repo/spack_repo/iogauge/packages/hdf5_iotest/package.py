@@ -1,8 +1,7 @@
 """hdf5_iotest, for which the upstream repository has no recipe."""
 
-from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
-
 from spack.package import *
+from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
 
 
 class Hdf5Iotest(AutotoolsPackage):

@@ -1,8 +1,7 @@
 """One arm of a comparison: the kernels and what goes with them, all against one and the same HDF5 and MPI."""
 
-from spack_repo.builtin.build_systems.bundle import BundlePackage
-
 from spack.package import *
+from spack_repo.builtin.build_systems.bundle import BundlePackage
 
 
 class IogaugeArm(BundlePackage):

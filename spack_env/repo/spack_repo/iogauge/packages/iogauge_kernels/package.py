@@ -1,8 +1,7 @@
 """The project's own I/O kernels, as one commit of its repository has them."""
 
-from spack_repo.builtin.build_systems.cmake import CMakePackage
-
 from spack.package import *
+from spack_repo.builtin.build_systems.cmake import CMakePackage
 
 
 class IogaugeKernels(CMakePackage):
