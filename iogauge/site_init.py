@@ -169,9 +169,9 @@ def draft(found: Mapping[str, Any], mpis: Iterable[Mpi], family: str, shims: Pat
         if externals:
             buildable = {} if name in STAY_BUILDABLE else {"buildable": False}
             made.packages[name] = {**buildable, "externals": externals}
-    for external in _externals(found, "hdf5"):
+    for hdf5 in dict.fromkeys(f"{_name(one)} in {one['prefix']}" for one in _externals(found, "hdf5")):
         made.mended.append(
-            f"{_name(external)} in {external['prefix']} is left out, and hdf5 is not marked as not buildable: Spack builds "
+            f"{hdf5} is left out, and hdf5 is not marked as not buildable: Spack builds "
             f"the versions that the stacks pin, and would take this one, of unknown MPI, where none is pinned"
         )
     return made
@@ -228,7 +228,7 @@ def _kept(name: str, externals: Iterable[dict[str, Any]], made: Draft) -> Iterat
             why = "a version manager's links, which lead elsewhere for each caller"
         elif prefix.is_relative_to(Path.home()):
             why = "in a home folder"
-        elif name in HEADERS and not (prefix / "include" / HEADERS[name][0]).exists():
+        elif name in HEADERS and not _has_header(prefix, HEADERS[name][0]):
             header, package = HEADERS[name]
             why = f"without its header {header} (Debian: {package}), so that Spack builds its own"
         elif version in seen:
@@ -240,6 +240,12 @@ def _kept(name: str, externals: Iterable[dict[str, Any]], made: Draft) -> Iterat
         yield {
             key: value for key, value in external.items() if key in ("spec", "prefix", "modules", "extra_attributes")
         }
+
+
+def _has_header(prefix: Path, header: str) -> bool:
+    """In ``include``, or in its folder for one kind of processor, as multiarch systems have it."""
+    include = prefix / "include"
+    return (include / header).exists() or any(include.glob(f"*-linux-gnu*/{header}"))
 
 
 def _mpi_externals(
@@ -387,19 +393,25 @@ def spack_finds(setup: Setup) -> Mapping[str, Any]:
     with tempfile.TemporaryDirectory(prefix="iogauge-site-init.") as scope:
         builtin = packages / "repos" / "spack_repo" / "builtin"
         Path(scope, "repos.yaml").write_text(f"repos:\n  builtin: {json.dumps(str(builtin))}\n", encoding="utf-8")
-        command: list[str | Path] = [root / "bin" / "spack", "-C", scope]
-        command += ["external", "find", "--scope", "cmd_scope_0", *PACKAGES]
+        # Spack writes into no scope of the command line: this one stands for the user's, of whose own nothing is read.
+        variables = {
+            **spack_variables(setup),
+            "SPACK_USER_CONFIG_PATH": scope,
+            "SPACK_SYSTEM_CONFIG_PATH": f"{scope}/none",
+        }
+        del variables["SPACK_DISABLE_LOCAL_CONFIG"]
         try:
-            run_for_text(command, spack_variables(setup))
+            run_for_text([root / "bin" / "spack", "external", "find", "--scope", "user", *PACKAGES], variables)
+            # It leaves out what this Spack's own configuration has already, compilers above all.
+            merged = run_for_text([root / "bin" / "spack", "config", "get", "packages"], variables)
         except BuildError as error:
             raise InputError(f"spack external find: {error}", file=root) from error
-        return read_found(Path(scope, "packages.yaml"))
+        Path(scope, "merged.yaml").write_text(merged, encoding="utf-8")
+        return read_found(Path(scope, "merged.yaml"))
 
 
 def read_found(file: Path) -> Mapping[str, Any]:
-    """``packages`` of what ``spack external find`` wrote; no file: it found nothing. Raises :class:`InputError`."""
-    if not file.exists():
-        return {}
+    """``packages`` of a configuration of Spack's. Raises :class:`InputError`."""
     document, _ = read_yaml(file)
     packages = document.get("packages") if isinstance(document, Mapping) else None
     if not isinstance(packages, Mapping):

@@ -151,6 +151,10 @@ site_configuration = {
             # under Darshan (docs/darshan.md), unless -S darshan=0. "linked": kernels are linked with it, through the
             # darshan-config of the build's PATH; for statically linked ones. Left out: without Darshan.
             # "extras": {"darshan": "$DARSHAN_RUNTIME_DIR/lib/libdarshan.so"},
+            # Where upstream benchmarks are, by kernel: "extras": {"programs": {"ior": "/sw/ior/bin"}}.
+            # Kernels, upstream benchmarks and Darshan from an arm of a Spack stack (docs/spack.md), instead of the CMake
+            # build, PATH and "darshan": "extras": {"spack": {"stack": "hdf5", "arm": "hdf5-1.14"}}. One environment for each
+            # arm; ReFrame allows no dot in its name.
             "cc": "mpicc",
             "cxx": "",
             "ftn": "",

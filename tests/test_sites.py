@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from iogauge.check_options import CheckOptions
 from iogauge.errors import InputError
 from iogauge.nightly import read_site_configuration
-from iogauge.sites import Site, read_site
+from iogauge.sites import Environ, Site, read_site
 
 EXTRAS = {
     "file_systems": {"scratch": {"type": "lustre", "path": "$SCRATCH/iogauge", "request": ["--exclusive"]}},
@@ -225,7 +225,7 @@ def fields_of(model: type[BaseModel]) -> set[str]:
 def test_the_template_explains_every_option_and_is_right(monkeypatch):
     monkeypatch.delenv("IOGAUGE_ACCOUNT", raising=False)
     text = (CHECKOUT / "site_configs" / "template.py").read_text()
-    names = fields_of(Site)
+    names = fields_of(Site) | fields_of(Environ)
     assert {"launcher_options", "stripe_size", "mounted_as", "compression_level"} <= names
     assert not [name for name in names if not re.search(rf"\b{name}\b", text)]
     (site,) = read_site_configuration("template").values()
