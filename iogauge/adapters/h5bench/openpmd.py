@@ -20,7 +20,7 @@ from iogauge.errors import InputError, Refusal
 from iogauge.measurement import Measurement, Program, Repeat
 
 _STEM = "8a_parallel_3Db"
-_FAILED = (r"^Error: ", r"^No such file: ", r"Expecting \d+ dimensions", r"Sorry, Only supports", r"\b[Ee]rror\b.*")
+_FAILED = (r"^No such file: ", r"Expecting \d+ dimensions", r"Sorry, Only supports", r"\b[Ee]rror\b")
 _SLICES = {"x": 0, "y": 1, "z": 2}
 #: Of a particle: its number, charge and place.
 _PARTICLE_BYTES = 24
