@@ -125,6 +125,10 @@ def _benchio(pattern: Mapping[str, Any]) -> list[str]:
     return words
 
 
+def _darshan(pattern: Mapping[str, Any]) -> list[str]:
+    return [str(pattern["program"])]
+
+
 def _h5bench_exerciser(pattern: Mapping[str, Any]) -> list[str]:
     words = [f"{pattern['bytes_per_rank']}B"] + ["chunked"] * bool(pattern["chunked"])
     return words + ["derived"] * bool(pattern["derived"]) + ["blocks"] * ("blocks" in pattern)
@@ -145,6 +149,7 @@ _H5BENCH_KINDS = {"write-unlimited": "unlimited", "write_var_normal_dist": "vari
 #: What a benchmark's pattern is called; one function a benchmark.
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "benchio": _benchio,
+    "darshan": _darshan,
     "blocks": _blocks,
     "metadata": _metadata,
     "particles": _particles,

@@ -131,6 +131,7 @@ CASES: dict[str, tuple[Callable, str]] = {
     "h5bench_exerciser": (of_h5bench_kind("exerciser"), "h5bench_kinds/exerciser.out"),
     "h5bench_macsio": (of_h5bench_kind("macsio", "macsio.log"), "h5bench_kinds/macsio.log"),
     "h5bench_e3sm": (of_h5bench_kind("e3sm"), "h5bench_kinds/e3sm.out"),
+    "h5bench_openpmd": (of_h5bench_kind("openpmd"), "h5bench_kinds/openpmd.out"),
     "benchio": (of_benchio, "benchio/np4_local.txt"),
     "h5perf": (of_h5perf, "h5perf/default.txt"),
     "h5perf_serial": (of_h5perf_serial, "h5perf_serial/line.txt"),

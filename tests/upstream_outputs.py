@@ -123,6 +123,11 @@ H5BENCH_KINDS: dict[str, tuple[str, dict[str, Any], dict[str, int]]] = {
         {"r": "2", "map": "map_f_case_16p.h5"},
         {"particles_h0.h5.0000": 33952984, "particles_h1.h5.0000": 1459600},
     ),
+    "openpmd": (
+        "openpmd",
+        {"operation": "write", "dim": "3", "minBlock": "1 512 256", "grid": "2 1 1", "encoding": "f"},
+        {"8a_parallel_3Db_0000001.h5": 21018472},
+    ),
 }  # fmt: skip
 
 

@@ -331,3 +331,50 @@ def _check_files(launch: Launch, bytes_: int) -> None:
     for interface, size in (("hdf5", sum(mine.values())), ("posix", raw)):
         if size < bytes_:
             raise Refusal(f"{launch.name}: {interface} left {size} bytes in its files, {bytes_} were written")
+
+
+def kept_measurements(job: Job, report: Report, cached: float | None = None) -> list[Measurement]:
+    """Of a report that somebody kept: write and read through each interface that it has. Of several iterations only the
+    fastest and the slowest are told: these are the repeats. ``cached``: the part of what is read that is in memory.
+
+    Raises :class:`Refusal`.
+    """
+    job.check_ranks("h5perf_serial", 1)
+    return [
+        record(
+            job,
+            Program(name="h5perf_serial", version=report.version, verifies=False),
+            _of_iterations(report, *_rates(result, operation), cached if operation == "read" else None, operation),
+            benchmark="h5perf_serial",
+            operation=operation,
+            interface=result.interface,
+            collective=False,
+            pattern=report.case.pattern(),
+            logical_bytes=report.logical_bytes,
+            file_bytes=report.logical_bytes,
+            hdf5=report.version,
+        )
+        for result in report.results
+        for operation in ("write", "read")
+        if operation == "write" or result.read is not None
+    ]
+
+
+def _of_iterations(
+    report: Report, inside: Throughput, whole: Throughput, cached: float | None, operation: str
+) -> list[Repeat]:
+    def seconds(rate: float) -> Printed:
+        value = report.logical_bytes / 2**20 / rate
+        return Printed(value, value * _PRINTED / rate)
+
+    rates = [(inside.maximum, whole.maximum), (inside.minimum, whole.minimum)][: report.iterations]
+    return [
+        repeat(
+            total=seconds(total),
+            # The fastest ones need not be of one iteration.
+            transfer=seconds(transfer) if transfer >= total else None,
+            cached=(None, cached),
+            what=f"h5perf_serial: {operation}",
+        )
+        for transfer, total in rates
+    ]
