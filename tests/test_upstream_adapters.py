@@ -120,7 +120,7 @@ def test_phases_that_exceed_the_whole_are_no_mistake_of_iors():
     _, read = ior.measurements(job(4), [ior_launch(text("ior/HDF5-shared-verify.txt"))])
     first = read.repeats[0]
     assert sum(phase for phase in first.phases if phase) > 1.5 * first.total_seconds
-    assert read.observed[0] == pytest.approx(64 / first.total_seconds)
+    assert read.observed[0] == pytest.approx(64 / 0.033172)
 
 
 def test_an_ior_of_many_worlds_is_refused():
