@@ -126,7 +126,7 @@ def _with_provenance(
     versions: dict[str, str],
     imported: int,
 ) -> SeriesBands:
-    names = ("hdf5", "netcdf", "mpi", "suite", "kernels")
+    names = ("hdf5", "netcdf", "mpi", "suite", "kernels", "spack")
     provenance = Provenance(
         method=METHOD + (f"; {imported} nights imported, their placement not proven" if imported else ""),
         nights=len(window),

@@ -98,11 +98,14 @@ class FftOptions(_UpstreamOptions):
 
 
 class H5benchOptions(_UpstreamOptions):
-    """A rank's ``particles`` in each of the ``steps``, with ``compute`` between; ``plugin_path`` of its async connector."""
+    """A rank's ``particles`` in each of the ``steps``, with ``compute`` between; the kind metadata's ``metadata_steps``;
+    ``e3sm_map``, a decomposition of E3SM-IO's; ``plugin_path`` of its async connector."""
 
     particles: Positive | None = None
     steps: Positive | None = None
     compute: Annotated[str, Field(pattern=r"^\d+ (s|ms|us)$", strict=True)] | None = None
+    metadata_steps: Positive | None = None
+    e3sm_map: Annotated[str, Field(min_length=1, strict=True)] | None = None
     plugin_path: Annotated[str, Field(min_length=1, strict=True)] | None = None
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from iogauge import __version__, nightly, site_check, sweep, terminal
+from iogauge import __version__, nightly, site_check, site_init, sweep, terminal
 from iogauge.bands_cli import bands_group
 from iogauge.case_folders import remove_left_over
 from iogauge.command import answers, new_console
@@ -256,6 +256,27 @@ def site_check_command(site: str, submit: bool, as_json: bool) -> int:
     else:
         terminal.print_findings(new_console(), site, findings, submitted=submit)
     return site_check.exit_code(findings)
+
+
+@site_group.command("init")
+@click.argument("name")
+@answers
+def site_init_command(name: str) -> None:
+    """Draft the Spack scope of a new site NAME from what Spack finds here, mend its known errors, and say what to look at.
+
+    Writes spack_env/sites/NAME and spack_env/envs/NAME, and site_configs/NAME.py if there is none; overwrites nothing. Load
+    the modules of the compiler and the MPI library first. Spack is that of SPACK_ROOT, else a clone of the pinned one.
+
+    \b
+    Examples:
+      iogauge site init mysite
+      SPACK_ROOT=/opt/spack iogauge site init mysite
+
+    Exit codes: 0 it was written; 2 bad name, the site is there already, or there is no Spack.
+    """
+    root = nightly.checkout()
+    made, written = site_init.site_init(root, nightly.home().resolve() / "spack", name)
+    terminal.print_draft(new_console(), made, [path.relative_to(root) for path in written], name)
 
 
 @main.command("check-config")

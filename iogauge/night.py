@@ -27,7 +27,7 @@ class _Record(BaseModel):
 
 
 class Case(_Record):
-    """One ReFrame test case."""
+    """One ReFrame test case. ``built_by`` says where its program comes from: a Spack spec, or why it is none."""
 
     name: str
     file_system: str
@@ -37,6 +37,7 @@ class Case(_Record):
     seconds: float | None
     stage: str
     partition: str = ""
+    built_by: str = ""
 
 
 class Night(_Record):
@@ -65,6 +66,11 @@ class Night(_Record):
         for case in self.cases:
             for row in case.judgement.main_rows:
                 yield case, row
+
+    @property
+    def built_by(self) -> dict[str, int]:
+        """Where the programs of the cases come from, each with the number of its cases, in their order."""
+        return dict(Counter(case.built_by for case in self.cases if case.built_by))
 
     @property
     def counts(self) -> dict[Verdict, int]:
@@ -181,6 +187,7 @@ def case_of(entry: dict[str, Any]) -> Case:
         # ReFrame moves the files of a case that passed; those of one that failed stay, though it names both folders.
         stage=(entry["result"] == "pass" and entry.get("outputdir")) or entry["stagedir"],
         partition=entry["partition"],
+        built_by=entry.get("built_by") or "",
     )
 
 
@@ -191,7 +198,7 @@ def _failure(entry: dict[str, Any]) -> str:
 
 
 def _build_failure(entry: dict[str, Any]) -> str:
-    reason = " ".join(str(entry["fail_reason"] or "").split())
+    reason = " ".join(str(entry["fail_reason"] or "").split()).removeprefix("refusal: ")
     log = Path(entry["stagedir"]) / str(entry.get("build_stderr") or "none")
     said = _last_lines(log, 5)
     return f"the kernels could not be built: {reason}" + (f" ({said}; all of it: {log})" if said else "")

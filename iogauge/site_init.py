@@ -2,11 +2,13 @@
 
 ``spack external find`` looks at programs. So it gives two MPI libraries of a distribution one prefix, misses one of them,
 offers an HDF5 without the MPI that it was built with, takes libraries without headers, and programs of a version manager or
-of a home folder. A draft is made of what it found, and of what the MPI compiler wrappers say of themselves, without any of that.
+of a home folder. A draft is made of what it found, and of what the MPI compiler wrappers say of themselves, without any of
+that.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -22,6 +24,7 @@ from ruamel.yaml import YAML
 
 from iogauge.commands import Unreadable, run_briefly
 from iogauge.errors import InputError
+from iogauge.spack_setup import BuildError, Setup, clone, pins, run_for_text, spack_root, spack_variables
 from iogauge.validation import read_yaml
 
 #: What is asked for: the MPI libraries, and what builds of the stacks need.
@@ -362,8 +365,41 @@ def _write_folder(folder: Path, contents: Mapping[Path, str | Path]) -> Path:
     return folder
 
 
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def spack_finds(setup: Setup) -> Mapping[str, Any]:
+    """``packages`` as ``spack external find`` writes them, into a scope of its own that is thrown away.
+
+    Raises :class:`InputError` when there is no Spack, or none that can look.
+    """
+    try:
+        pinned = pins(setup.definition)
+        packages = setup.work / "packages"
+        setup.work.mkdir(parents=True, exist_ok=True)
+        root = spack_root(setup, pinned["spack"])
+        clone(pinned["packages"], os.environ.get("IOGAUGE_SPACK_PACKAGES_GIT") or pinned["packages"]["git"], packages)
+    except (InputError, BuildError) as error:
+        raise InputError(
+            f"no Spack to look with: {error}. Export SPACK_ROOT, the folder of a Spack; or IOGAUGE_SPACK_GIT and "
+            f"IOGAUGE_SPACK_PACKAGES_GIT, where it and its packages can be cloned from"
+        ) from error
+    with tempfile.TemporaryDirectory(prefix="iogauge-site-init.") as scope:
+        builtin = packages / "repos" / "spack_repo" / "builtin"
+        Path(scope, "repos.yaml").write_text(f"repos:\n  builtin: {json.dumps(str(builtin))}\n", encoding="utf-8")
+        command: list[str | Path] = [root / "bin" / "spack", "-C", scope]
+        command += ["external", "find", "--scope", "cmd_scope_0", *PACKAGES]
+        try:
+            run_for_text(command, spack_variables(setup))
+        except BuildError as error:
+            raise InputError(f"spack external find: {error}", file=root) from error
+        return read_found(Path(scope, "packages.yaml"))
+
+
 def read_found(file: Path) -> Mapping[str, Any]:
-    """``packages`` of what ``spack external find`` wrote. Raises :class:`InputError`."""
+    """``packages`` of what ``spack external find`` wrote; no file: it found nothing. Raises :class:`InputError`."""
+    if not file.exists():
+        return {}
     document, _ = read_yaml(file)
     packages = document.get("packages") if isinstance(document, Mapping) else None
     if not isinstance(packages, Mapping):
@@ -371,6 +407,14 @@ def read_found(file: Path) -> Mapping[str, Any]:
     return packages
 
 
-def processor_family() -> str:
-    """What every processor of this machine's kind runs, in Spack's words."""
-    return platform.machine()
+def site_init(checkout: Path, work: Path, name: str) -> tuple[Draft, list[Path]]:
+    """Draft the site's scope; ``work`` is the folder of what ``scripts/spack-setup`` makes. Returns what it says and wrote.
+
+    Raises :class:`InputError` for a bad name, a site that is there, and without a Spack; then nothing is written.
+    """
+    check_name(name)
+    check_free(checkout, name)
+    found = spack_finds(Setup(checkout=checkout, work=work, site=name, stacks=()))
+    shims = checkout / "spack_env" / "sites" / name / "shims"
+    made = draft(found, find_mpis(os.environ.get("PATH", os.defpath)), platform.machine(), shims)
+    return made, write(checkout, name, made)

@@ -35,6 +35,10 @@ STACKS = ("tools", "hdf5")
 #: Folders of ``spack_env`` that an environment's relative includes reach.
 DEFINITION = ("repo", "common", "sites", "stacks")
 
+#: The variable by which the stacks name the folder of an environment's views. A relative path would be one beside the stack's
+#: file, which several sites share.
+VIEWS = "IOGAUGE_VIEWS"
+
 #: How to ask an external for its version, by package; the first that answers counts.
 VERSION_QUESTIONS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "gcc": (("-dumpfullversion",),),
@@ -306,7 +310,7 @@ def run_spack(setup: Setup, environment: Path, *arguments: str) -> list[str]:
     lines = []
     with subprocess.Popen(
         command,
-        env=spack_variables(setup),
+        env={**spack_variables(setup), VIEWS: str(environment / "views")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -374,7 +378,7 @@ def write_scope(setup: Setup) -> None:
             "builtin": str(work / "packages" / "repos" / "spack_repo" / "builtin"),
         },
         "packages": {"iogauge-kernels": {"package_attributes": {"git": (work / "kernels.git").as_uri()}}},
-        # Spack's own default would be asked too: only what the site or the command line names is.
+        # Before Spack's own public mirror, which stays.
         "mirrors": {f"given-{at}": {"url": as_url(url), **what} for at, (url, what) in enumerate(given)},
         "upstreams": {f"given-{at}": {"install_tree": str(path)} for at, path in enumerate(setup.upstreams)},
     }
@@ -412,13 +416,22 @@ def inputs_digest(setup: Setup, stack: str) -> str:
     return hashlib.sha256("".join(digest(path) for path in files).encode()).hexdigest()
 
 
+def roots(lock: Path) -> list[str]:
+    """The hashes of a lock's roots, which say all that it locks; Spack may write the same in other words. Empty: no lock."""
+    try:
+        return sorted(root["hash"] for root in json.loads(lock.read_text(encoding="utf-8"))["roots"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
+
+
 def place_lock(setup: Setup, stack: str) -> None:
     """The environment's ``spack.yaml`` and ``spack.lock``: the committed lock, or one made here, once."""
     committed, environment = setup.definition / "envs" / setup.site / stack, setup.environment(stack)
     replace(environment / "spack.yaml", (committed / "spack.yaml").read_text(encoding="utf-8"))
     lock, stamp, inputs = environment / "spack.lock", environment / "made-from", inputs_digest(setup, stack)
     if (committed / "spack.lock").is_file() and not setup.concretize:
-        replace(lock, (committed / "spack.lock").read_text(encoding="utf-8"))
+        if roots(lock) != roots(committed / "spack.lock"):
+            replace(lock, (committed / "spack.lock").read_text(encoding="utf-8"))
         stamp.unlink(missing_ok=True)
         return
     if not setup.concretize and lock.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == inputs:
@@ -428,7 +441,7 @@ def place_lock(setup: Setup, stack: str) -> None:
     (environment / "arms.json").unlink(missing_ok=True)
     stamp.unlink(missing_ok=True)
     lock.unlink(missing_ok=True)
-    run_spack(setup, environment, "concretize", "--force")
+    run_spack(setup, environment, "concretize", "--force", "--jobs", str(setup.jobs))
     replace(stamp, inputs)
 
 
@@ -463,10 +476,12 @@ def install(setup: Setup, stack: str) -> None:
     """One stack is installed, its views are there, its programs find their libraries, and ``arms.json`` says so."""
     environment = setup.environment(stack)
     place_lock(setup, stack)
-    lock_sha256 = digest(environment / "spack.lock")
+    if setup.concretize:
+        say(f"{setup.site}/{stack}: made {environment / 'spack.lock'}; a start without --concretize installs")
+        return
     arms_file = environment / "arms.json"
-    if arms_file.is_file() and json.loads(arms_file.read_text(encoding="utf-8")).get("lock_sha256") != lock_sha256:
-        arms_file.unlink()
+    if roots(arms_file) != roots(environment / "spack.lock"):
+        arms_file.unlink(missing_ok=True)
     mirrors, caches, upstreams = places(setup)
     for kind, given in (("mirror", mirrors), ("build cache", caches), ("upstream tree", upstreams)):
         if given:
@@ -481,7 +496,7 @@ def install(setup: Setup, stack: str) -> None:
     finally:
         known = remember_origins(setup, origins(lines, mirrors, caches))
     views = {
-        arm: environment / view["root"]
+        arm: Path(view["root"].replace(f"${VIEWS}", str(environment / "views")))
         for arm, view in (read_yaml(setup.definition / "stacks" / f"{stack}.yaml")[0].get("view") or {}).items()
     }
     if not all(view.is_dir() for view in views.values()):
@@ -504,7 +519,8 @@ def install(setup: Setup, stack: str) -> None:
         "stack": stack,
         "spack": spack_identity(setup),
         "packages": {key: pins(setup.definition)["packages"][key] for key in ("tag", "commit")},
-        "lock_sha256": lock_sha256,
+        "lock_sha256": digest(environment / "spack.lock"),
+        "roots": lock["roots"],
         "checksums": setup.checksum,
         "used": used,
         "arms": arms,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,6 +12,7 @@ from rich.table import Table
 from iogauge.judge import Judgement, RatioRow, Row
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night
 from iogauge.site_check import Finding
+from iogauge.site_init import Draft
 from iogauge.sweep import Speedup, Summary
 
 #: Symbol and colour of a verdict; the word always stands beside them.
@@ -130,6 +132,8 @@ def print_night(console: Console, night: Night) -> None:
     console.print(table)
     for case in night.cases:
         _print_reasons(console, case.name, case.judgement)
+    for words, cases in night.built_by.items():
+        console.print(f"built by  {escape(words)} ({cases} case{'s' * (cases != 1)})", soft_wrap=True)
     console.print(counts_line(night))
 
 
@@ -193,6 +197,8 @@ def print_evidence(console: Console, night: Night, key: str) -> bool:
         console.print(f"  placement   {escape(case.judgement.placement)}")
         if case.judgement.layout:
             console.print(f"  layout      {escape(case.judgement.layout)}")
+        if case.built_by:
+            console.print(f"  built by    {escape(case.built_by)}", soft_wrap=True)
         for sentence in case.judgement.diagnosis:
             console.print(f"  darshan     {escape(sentence)}")
         if case.judgement.profile and not case.judgement.flags:
@@ -227,6 +233,19 @@ def print_findings(console: Console, site: str, findings: list[Finding], *, subm
     words = [f"{counts[level]} {level}{'s' * (counts[level] != 1)}" for level in ("problem", "warning")]
     line = f"{site}: {', '.join(words)}, {counts['ok']} ok"
     console.print(line + ("" if submitted else "; --submit runs two ranks on each file system"))
+
+
+def print_draft(console: Console, draft: Draft, written: list[Path], name: str) -> None:
+    """What ``site init`` mended and wrote, what a person has to look at, and what comes next."""
+    for title, sentences in (("mended", draft.mended), ("look at", draft.look)):
+        for sentence in sentences:
+            console.print(f"[bold]{title:8}[/] {escape(sentence)}", soft_wrap=True)
+    for path in written:
+        console.print(f"[bold]wrote   [/] {escape(str(path))}", soft_wrap=True)
+    console.print(
+        f"next     look at these, then scripts/spack-setup --site {name} --stack hdf5 --concretize, and docs/add-a-site.md",
+        soft_wrap=True,
+    )
 
 
 _BAR_CHARACTERS = 30

@@ -33,7 +33,7 @@ class FileFormatComparisonCheck(UpstreamCheck):
     """
 
     kernel = "fft"
-    package = "asriniket/File-Format-Testing"
+    package = "asriniket/File-Format-Testing, and as fft-python a Python with zarr before 3"
     nightly = NIGHTLY
     serial = True
     can_be_profiled = False  # h5py and netCDF4 bring an HDF5 each, over which nothing can be preloaded

@@ -1,6 +1,5 @@
 """h5bench: its particles, written and read in every way it knows, each step of a case by its own C program."""
 
-import hashlib
 import math
 import os
 from functools import cached_property
@@ -115,7 +114,7 @@ class H5bench(UpstreamCheck):
 
     @property
     def own_name(self):
-        return hashlib.sha256(self.own_text.encode()).hexdigest()[:8] if self.is_own else ""
+        return self.own_hash(self.own_text) if self.is_own else ""
 
     @cached_property
     def suite(self):

@@ -33,7 +33,8 @@ class Hdf5IotestCheck(UpstreamCheck):
     kernel = "hdf5_iotest"
     package = "HDFGroup/hdf5-iotest"
     nightly = NIGHTLY
-    time_limit = "15m"
+    time_limit = "30m"
+    launch_seconds = 600  # 384 cases
     cases = parameter(list(CASES), type=str, loggable=True)
 
     steps = variable(int, value=4)

@@ -133,7 +133,7 @@ site_configuration = {
                             # alignment; beside h5perf_serial: program, rounds. tiles: steps, arrays, rows, columns.
                             # Upstream benchmarks have program and launch_seconds, and ior, h5perf: block_bytes,
                             # transfer_bytes; hdf5_iotest: steps, arrays, rows, columns; benchio: size; h5bench: particles,
-                            # steps, compute, plugin_path (of its async connector); fft: python, datasets.
+                            # steps, compute, metadata_steps, e3sm_map, plugin_path (of its async connector); fft: python, datasets.
                         },
                     },
                 }

@@ -243,6 +243,62 @@ def test_reports_of_another_case_or_with_sleep_in_them_are_refused():
         assert why in refusal(measured, "e3sm", dataclasses.replace(launch, stdout=launch.stdout.replace(old, new)))
 
 
+# openpmd
+
+
+def openpmd_read(pattern="fx"):
+    """After the write that the sample is of."""
+    values = {"operation": "read", "pattern": pattern}
+    return h5bench.check_benchmark("openpmd", "", values, 2, "JSON", before=[h5bench_kind("openpmd")])
+
+
+def test_openpmds_bytes_follow_from_its_mesh_and_its_particles():
+    elements = 2 * 512 * 256
+    write = measured("openpmd")[0]
+    assert write.logical_bytes == elements * (7 + 3) * 8
+    assert write.repeats[0].total_seconds == pytest.approx(0.7535)
+    launch = kind_launch("openpmd", stdout=text("h5bench_kinds/openpmd_read.out"), cached_fraction=0.5)
+    read = openpmd_read().measurements(job(2), [launch])[0]
+    assert (read.logical_bytes, read.cached_fraction) == (2 * 3 * 512 * 256 * 8, 0.5)
+
+
+def test_the_read_of_h5benchs_own_sample_reads_nothing_and_is_refused_before_and_after():
+    values = {key: value for key, value in H5BENCH_KINDS["openpmd"][1].items() if key != "encoding"}
+    one_file = h5bench.check_benchmark("openpmd", "", values, 2, "JSON")
+    with pytest.raises(InputError, match="it would read nothing"):
+        h5bench.check_benchmark("openpmd", "", {"operation": "read", "pattern": "sy"}, 2, "JSON", before=[one_file])
+    names = ("stdout", "out"), ("stderr", "err")
+    launch = kind_launch("openpmd", **{k: text(f"h5bench_kinds/openpmd_nothing.{end}") for k, end in names})
+    assert "Read Error in frontend" in refusal(openpmd_read("sy").measurements, job(2), [launch])
+    mute = dataclasses.replace(launch, stderr="")
+    assert "ran on 0 ranks" in refusal(openpmd_read("sy").measurements, job(2), [mute])
+
+
+def test_a_mesh_that_openpmd_cannot_share_out_is_refused_though_it_ends_with_exit_code_0():
+    launch = kind_launch("openpmd", stdout=text("h5bench_kinds/openpmd_unbalanced.out"), files={})
+    assert "Error: Unable to balance load for 3D mesh" in refusal(measured, "openpmd", launch)
+    with pytest.raises(InputError, match="the first or the second number has to be a multiple of the 2 ranks"):
+        h5bench_kind("openpmd", grid="3 1 1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"steps": "two"}, "steps: 'two': 1 whole numbers"),
+        ({"grid": "2  1 1"}, "grid: '2  1 1': 3 whole numbers, one blank between"),
+        ({"dim": "2"}, "dim: '2'; allowed: 3"),
+        ({"balanced": "no"}, "balanced: 'no'; allowed: true"),
+        ({"fileLocation": "/data"}, "fileLocation: unknown key"),
+        ({"operation": "append"}, "operation: 'append'; allowed: write, read"),
+        ({"operation": "read"}, "unknown key; allowed: operation, pattern"),
+    ],
+)
+def test_an_openpmd_that_would_take_its_defaults_is_answered_before_the_run(changes, why):
+    with pytest.raises(InputError) as raised:
+        h5bench_kind("openpmd", **changes)
+    assert why in str(raised.value)
+
+
 # The runner's JSON
 
 
@@ -256,7 +312,8 @@ def test_a_json_of_all_kinds_is_taken_as_it_is():
         *({"benchmark": kind, "file": "f.h5", "configuration": values} for kind, values, _ in H5BENCH_KINDS.values())
     )
     assert [b.kind for b in found.benchmarks] == [kind for kind, _, _ in H5BENCH_KINDS.values()]
-    assert found.benchmarks[-1].words("")[-1] == "/site/storage/map_f_case_16p.h5", "as the runner looks for it"
+    e3sm = found.benchmarks[list(H5BENCH_KINDS).index("e3sm")]
+    assert e3sm.words("")[-1] == "/site/storage/map_f_case_16p.h5", "as the runner looks for it"
 
 
 def test_amrex_is_refused_by_name_as_it_tells_no_time():

@@ -128,7 +128,7 @@ def start(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return run(checkout / "scripts" / "nightly", *arguments, XDG_CACHE_HOME=str(checkout.parents[1] / "cache"))
 
 
-@pytest.mark.parametrize("script", ["nightly", "test"])
+@pytest.mark.parametrize("script", ["nightly", "spack-setup", "test"])
 def test_help_gives_an_example_and_the_exit_codes_and_sets_nothing_up(script: str, tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "checkout")
     done = run(checkout / "scripts" / script, "--help")

@@ -21,7 +21,17 @@ import pytest
 
 from iogauge.errors import InputError
 from iogauge.spack_arms import arms_record, unresolved_libraries
-from iogauge.spack_setup import Setup, clone, main, origins, spack_variables, version_problems
+from iogauge.spack_setup import (
+    Setup,
+    clone,
+    copy_definition,
+    main,
+    origins,
+    spack_command,
+    spack_variables,
+    version_problems,
+    write_scope,
+)
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -52,7 +62,7 @@ elif arguments[4] == "install":
         if (here / "fail").exists():
             print("==> Error: ProcessError: no space left")
             sys.exit(1)
-    view = environment / "views" / "tools" / "bin"
+    view = pathlib.Path(os.environ["IOGAUGE_VIEWS"]) / "tools" / "bin"
     view.mkdir(parents=True, exist_ok=True)
     for hash, spec in lock.items():
         link = view / spec["name"]
@@ -116,7 +126,7 @@ class Site:
         for name, text in {
             "sites/here/packages.yaml": "packages: {all: {require: [target=x86_64]}}\n",
             "common/config.yaml": "config: {checksum: true}\n",
-            "stacks/tools.yaml": "definitions:\n- all: [ior@4.0.0]\nview: {tools: {root: views/tools, link: roots}}\n",
+            "stacks/tools.yaml": "definitions:\n- all: [ior@4.0.0]\nview: {tools: {root: $IOGAUGE_VIEWS/tools}}\n",
             "envs/here/tools/spack.yaml": "spack: {include: [../../../stacks/tools.yaml], specs: [$all]}\n",
             "envs/here/tools/spack.lock": lock_text(),
             "repo/spack_repo/iogauge/repo.yaml": "repo: {namespace: iogauge, api: v2.2}\n",
@@ -230,6 +240,15 @@ def test_without_a_committed_lock_one_is_made_once_and_again_when_its_inputs_cha
     (site.checkout / "spack_env" / "common" / "config.yaml").write_text("config: {checksum: false}\n", encoding="utf-8")
     assert site.start() == 0
     assert concretized() == 2
+
+
+def test_a_lock_made_anew_is_not_installed_and_the_committed_one_comes_back(site: Site) -> None:
+    (site.root / "bin" / "lock").write_text(lock_text().replace("a" * 32, "c" * 32), encoding="utf-8")
+    assert site.start("--concretize") == 0
+    assert "c" * 32 in (site.environment / "spack.lock").read_text(encoding="utf-8")
+    assert not (site.work / "store").exists()
+    assert site.start() == 0
+    assert (site.environment / "spack.lock").read_text(encoding="utf-8") == lock_text()
 
 
 def test_what_came_from_a_mirror_is_said_also_by_a_later_start(site: Site) -> None:
@@ -355,34 +374,35 @@ def test_an_arm_with_two_hdf5_is_refused(tmp_path: Path) -> None:
         arms_record({"concrete_specs": specs}, prefixes, {"arm": tmp_path / "view"})
 
 
-def real_spack() -> str | None:
-    root = os.environ.get("SPACK_ROOT")
-    return root if root and Path(root, "bin", "spack").is_file() else None
+def missing_for_the_real_spack() -> str:
+    """What is missing to try it out; empty: nothing."""
+    if not os.access(Path(os.environ.get("SPACK_ROOT", "/nowhere"), "bin", "spack"), os.X_OK):
+        return "Spack 1.1: set SPACK_ROOT"
+    if not Path(os.environ.get("IOGAUGE_SPACK_PACKAGES_GIT", "/nowhere"), "repos", "spack_repo", "builtin").is_dir():
+        return "a clone of spack-packages: set IOGAUGE_SPACK_PACKAGES_GIT to its folder"
+    return ""
 
 
-@pytest.mark.skipif(real_spack() is None, reason="needs Spack 1.1: set SPACK_ROOT")
+@pytest.mark.skipif(bool(missing_for_the_real_spack()), reason=f"needs {missing_for_the_real_spack()}")
 @pytest.mark.parametrize("stack", ["tools", "hdf5"])
 def test_the_real_spack_takes_the_committed_lock_as_it_is(stack: str, tmp_path: Path) -> None:
-    """Its environment has all roots concrete, and asking for them writes neither into the home nor into the lock."""
-    source = CHECKOUT / "spack_env"
-    if not (source / "envs" / "local" / stack / "spack.lock").is_file():
-        pytest.skip(f"needs spack_env/envs/local/{stack}/spack.lock")
+    """All roots are concrete to it; asking for them writes neither into the home nor into the lock."""
     work, home = tmp_path / "work", tmp_path / "home"
     home.mkdir()
-    for name in ("common", "sites", "stacks", "repo"):
-        shutil.copytree(source / name, work / name)
-    environment = work / "envs" / "local" / stack
-    shutil.copytree(source / "envs" / "local" / stack, environment)
-    before = contents(environment)
-    setup = Setup(CHECKOUT, work, "local", (stack,))
-    variables = {**spack_variables(setup), "HOME": str(home)}
-    root = os.environ["SPACK_ROOT"]
-    if "SPACK_PYTHON" in os.environ:
-        variables["SPACK_PYTHON"] = os.environ["SPACK_PYTHON"]
-    command = [f"{root}/bin/spack", "-C", str(work / "common"), "-e", str(environment), "find", "--show-concretized"]
-    done = subprocess.run([*command, "--no-groups"], env=variables, capture_output=True, text=True)
+    work.mkdir()
+    (work / "packages").symlink_to(os.environ["IOGAUGE_SPACK_PACKAGES_GIT"])
+    setup = Setup(CHECKOUT, work, "local", (stack,), spack=Path(os.environ["SPACK_ROOT"]))
+    copy_definition(setup)
+    write_scope(setup)
+    environment = setup.environment(stack)
+    shutil.copytree(CHECKOUT / "spack_env" / "envs" / "local" / stack, environment)
+    committed = {file: file.read_bytes() for file in environment.iterdir()}
+    variables = {**spack_variables(setup), "HOME": str(home), "IOGAUGE_VIEWS": str(environment / "views")}
+    variables["SPACK_PYTHON"] = os.environ.get("SPACK_PYTHON", sys.executable)
+    command = spack_command(setup, environment, "find", "--show-concretized", "--no-groups")
+    done = subprocess.run(command, env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     roots = json.loads((environment / "spack.lock").read_text(encoding="utf-8"))["roots"]
-    assert re.search(rf"{len(roots)} root specs", done.stdout), done.stdout
-    assert contents(environment) == before
+    assert re.search(rf"{len(roots)} root specs", done.stdout + done.stderr), done.stdout + done.stderr
+    assert {file: file.read_bytes() for file in committed} == committed
     assert not any(home.iterdir())

@@ -446,7 +446,7 @@ def test_the_other_csv_that_h5benchs_metadata_kind_writes_is_refused():
     """An old fork of it, with 27 columns and times of two decimals."""
     c = iotest_configuration("np4", 4)
     assert "does not begin with hdf5_iotest's header" in refusal(
-        hdf5_iotest.read_csv, text("hdf5_iotest/h5bench_metadata.csv"), c
+        hdf5_iotest.read_csv, text("h5bench_kinds/metadata.csv"), c
     )
 
 
@@ -494,6 +494,17 @@ def test_benchios_rates_follow_from_bytes_and_seconds():
     assert (serial.interface, serial.logical_bytes) == ("posix", 64 * MIB)
     assert serial.observed[0] == pytest.approx(64 / 0.142688636999992)
     assert (serial.raw, serial.best_raw) == ((), None), "it times everything together"
+
+
+def test_what_a_network_library_writes_into_benchios_report_is_no_part_of_it():
+    arguments = benchio.check_arguments(LOCAL, 4)
+    said = "[1795286443.350529] [n3:50029:0]           flush.c:26   UCX  ERROR req 0x55b8: error during flush\n"
+    launch = Launch(stdout=text("benchio/np4_local.txt") + said, exit_code=0, name="launch 1")
+    assert len(benchio.measurements(job(4), [launch], arguments, proof=benchio_proof(arguments, 4))) == 10
+    launch = Launch(stdout=launch.stdout + "flush failed\n", exit_code=0, name="launch 1")
+    assert "'flush failed' after the end of the report" in refusal(
+        benchio.measurements, job(4), [launch], arguments, proof=benchio_proof(arguments, 4)
+    )
 
 
 @pytest.mark.parametrize("name", ["missing_dir", "missing_dir_hdf5", "missing_dir_mpiio"])
@@ -561,6 +572,12 @@ def test_seconds_are_made_of_h5perfs_rates_again():
 @pytest.mark.parametrize("name", ["missing_folder", "transfer_does_not_divide"])
 def test_h5perf_that_did_nothing_is_refused_though_it_prints_a_report(name):
     assert "a rate of 0" in refusal(h5perf.read_report, text(f"h5perf/{name}.txt"))
+
+
+def test_what_a_network_library_says_is_no_failure_of_h5perfs():
+    said = "[n3:38574] common_ucx.c:470  Error: ucp_disconnect_nb(3) failed: Endpoint timeout\n"
+    launch = Launch(stdout=text("h5perf/default.txt"), stderr=said, exit_code=0, name="launch 1")
+    assert len(h5perf.measurements(job(2), [launch], H5PERF)) == 6
 
 
 def test_another_h5perf_than_asked_and_a_file_too_small_are_refused():

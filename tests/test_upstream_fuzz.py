@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Callable
@@ -104,7 +105,7 @@ def of_h5perf(output: str):
 
 
 def of_hdf5_iotest(output: str):
-    c = iotest_configuration("np2_gzip", 2)
+    c = iotest_configuration("np2_one", 2)
     return hdf5_iotest.measurements(job(2), [Launch(exit_code=0, texts={"tiles.csv": output})], c)
 
 
@@ -130,6 +131,7 @@ CASES: dict[str, tuple[Callable, str]] = {
     "h5bench_exerciser": (of_h5bench_kind("exerciser"), "h5bench_kinds/exerciser.out"),
     "h5bench_macsio": (of_h5bench_kind("macsio", "macsio.log"), "h5bench_kinds/macsio.log"),
     "h5bench_e3sm": (of_h5bench_kind("e3sm"), "h5bench_kinds/e3sm.out"),
+    "h5bench_openpmd": (of_h5bench_kind("openpmd"), "h5bench_kinds/openpmd.out"),
     "benchio": (of_benchio, "benchio/np4_local.txt"),
     "h5perf": (of_h5perf, "h5perf/default.txt"),
     "h5perf_serial": (of_h5perf_serial, "h5perf_serial/line.txt"),
@@ -146,10 +148,16 @@ def rates(measurements) -> dict[str, list[float]]:
     }
 
 
+@functools.cache
+def real_rates(name: str) -> list[float]:
+    adapter, sample = CASES[name]
+    return sorted(rate for found in rates(adapter(text(sample))).values() for rate in found)
+
+
 @pytest.mark.parametrize("name", [*CASES, "hdf5_iotest"])
 def test_an_empty_output_and_one_cut_after_any_line_are_refused_or_hold_the_real_rates(name):
     """What may be missing stands behind all that is needed: a closing line, blanks."""
-    adapter, sample = CASES.get(name, (of_hdf5_iotest, "hdf5_iotest/np2_gzip.csv"))
+    adapter, sample = CASES.get(name, (of_hdf5_iotest, "hdf5_iotest/np2_one.csv"))
     output = text(sample)
     real = rates(adapter(output))
     ends = [0, *(match.end() for match in re.finditer("\n", output)), len(output) - 1]
@@ -169,12 +177,11 @@ def test_an_empty_output_and_one_cut_after_any_line_are_refused_or_hold_the_real
 def test_a_damaged_output_is_refused_or_holds_the_real_rates(name, data):
     """A rate and its time stand beside each other: to be taken, both would have to be changed, and fit."""
     adapter, sample = CASES[name]
-    output = text(sample)
-    real = sorted(rate for found in rates(adapter(output)).values() for rate in found)
     try:
-        found = adapter(data.draw(damaged(output)))
+        found = adapter(data.draw(damaged(text(sample))))
     except Refusal:
         return
+    real = real_rates(name)
     for rate in (rate for found in rates(found).values() for rate in found):
         assert math.isfinite(rate)
         assert any(abs(rate / one - 1) < 0.06 for one in real), (rate, real)
@@ -185,16 +192,25 @@ def test_a_damaged_output_is_refused_or_holds_the_real_rates(name, data):
 def test_a_damaged_csv_of_hdf5_iotest_is_refused_or_complete(data):
     """It tells no rate to hold a time against: what is taken has every case, its sizes, and times that are some."""
     c = iotest_configuration("np4", 4)
-    table = data.draw(damaged(text("hdf5_iotest/np4.csv")))
     try:
-        found = hdf5_iotest.measurements(job(4), [Launch(exit_code=0, texts={"tiles.csv": table})], c)
+        rows = hdf5_iotest.read_csv(data.draw(damaged(text("hdf5_iotest/np4.csv"))), c)
     except Refusal:
         return
-    assert len(found) == 2 * 96
-    for m in found:
-        assert m.logical_bytes == c.logical_bytes
-        assert all(0 < rate < math.inf for rate in m.observed + m.raw)
-        assert m.software.hdf5 == found[0].software.hdf5
+    assert [row.case for row in rows] == hdf5_iotest.cases_of(c)
+    for row in rows:
+        assert c.logical_bytes <= row.file_bytes < 1 << 40
+        assert all(0 <= time.value < math.inf for time in row.times.values())
+        assert row.hdf5 == rows[0].hdf5
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_a_damaged_row_of_hdf5_iotest_is_refused_or_has_rates(data):
+    try:
+        write, read = of_hdf5_iotest(data.draw(damaged(text("hdf5_iotest/np2_one.csv"))))
+    except Refusal:
+        return
+    assert all(0 < rate < math.inf for rate in write.observed + write.raw + read.observed + read.raw)
 
 
 @settings(max_examples=100, deadline=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from iogauge.measurement import Measurement
 SAMPLES = Path(__file__).parent / "upstream"
 
 
+@functools.cache
 def text(name: str) -> str:
     return (SAMPLES / name).read_text(encoding="utf-8")
 
 
+@functools.cache
 def job(ranks: int) -> Job:
     """Each rank on a core of its own, on one host."""
     record = copy.deepcopy(conftest._WRITE) | {"ranks": ranks, "hosts": {"n1": list(range(ranks))}}
@@ -119,6 +122,11 @@ H5BENCH_KINDS: dict[str, tuple[str, dict[str, Any], dict[str, int]]] = {
         "e3sm",
         {"r": "2", "map": "map_f_case_16p.h5"},
         {"particles_h0.h5.0000": 33952984, "particles_h1.h5.0000": 1459600},
+    ),
+    "openpmd": (
+        "openpmd",
+        {"operation": "write", "dim": "3", "minBlock": "1 512 256", "grid": "2 1 1", "encoding": "f"},
+        {"8a_parallel_3Db_0000001.h5": 21018472},
     ),
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iogauge.adapters.h5perf_serial import UNITS, Throughput, repeat_of, throughput
+from iogauge.adapters.h5perf_serial import FAILED, UNITS, Throughput, repeat_of, throughput
 from iogauge.adapters.lines import Lines
 from iogauge.adapters.upstream import Interface, Job, Launch, record, whole
 from iogauge.errors import InputError, Refusal
@@ -142,7 +142,7 @@ def measurements(job: Job, launches: Sequence[Launch], case: Case, *, main: str 
         raise Refusal("h5perf: no launch")
     reports = []
     for launch in launches:
-        launch.check("h5perf", r"must be a multiple", r"Create failed", r"\bfailed\b")
+        launch.check("h5perf", *FAILED)
         report = read_report(launch.stdout, launch.name)
         job.check_ranks("h5perf", report.ranks)
         if report.case != case:

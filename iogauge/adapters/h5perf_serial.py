@@ -27,6 +27,9 @@ Interface = Literal["posix", "hdf5"]
 
 _DRIVERS = ("sec2", "stdio", "core", "split", "multi", "family", "direct")
 
+#: What both programs say of a failure; a network library's "failed" is none of theirs.
+FAILED = (r"must be a multiple", r"^(?:HDF5 |MPI |MPI_File|POSIX |malloc ).*failed")
+
 #: A printed rate has two decimals; no order or product is known better than that.
 _PRINTED = 0.005
 
@@ -300,7 +303,7 @@ def measurements(job: Job, launches: Sequence[Launch], case: Case) -> list[Measu
 
 
 def _read_launch(launch: Launch, case: Case) -> Report:
-    launch.check("h5perf_serial", r"must be a multiple", r"\bfailed\b", r"^usage:")
+    launch.check("h5perf_serial", *FAILED, r"^usage:")
     # Not all that is on its stderr is the program's: the launcher's words on networks are there too.
     report = read_report(launch.stdout)
     if report.case != case or report.iterations != 1:

@@ -35,9 +35,9 @@ KEPT = ".kept"
 
 #: What no launch that went well says, on whichever stream. Libraries' warnings about networks and the like are no sign.
 _FAILED = re.compile(
-    r"HDF5-DIAG: Error detected|MPI_ABORT was invoked|\bMPI_ERR_\w+|Segmentation fault|Assertion .*failed"
+    r"HDF5-DIAG: Error detected|MPI_ABORT was invoked|\bMPI_ERR_\w|Segmentation fault|Assertion .*failed"
     r"|Fortran runtime error: |No space left on device|[Dd]isk quota exceeded|Input/output error"
-    r"|exiting improperly|exited with non-zero status|terminated by signal|exited on signal|\*\*\* ",
+    r"|exiting improperly|exited with non-zero status|terminated by signal|exited on signal|\*\*\* "
 )
 
 
@@ -87,11 +87,12 @@ class Launch:
 
     def complaint(self, *more: str) -> str:
         """The first line that is a sign of failure, rather the program's own than the launcher's; empty: none."""
-        for pattern in (*(re.compile(one, re.MULTILINE) for one in more), _FAILED):
+        own = [re.compile(one, re.MULTILINE) for one in more]
+        for pattern in (*own, _FAILED):
             for text in (self.stderr, self.stdout):
                 found = pattern.search(text)
                 if found:
-                    begin = text.rfind("\n", 0, found.end()) + 1
+                    begin = text.rfind("\n", 0, found.start()) + 1
                     return " ".join(text[begin:].partition("\n")[0].split())[:200]
         return ""
 

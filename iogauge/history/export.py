@@ -40,6 +40,8 @@ TABLE = pa.schema(
         ("mpi", pa.string()),
         ("iogauge", pa.string()),
         ("kernels", pa.string()),
+        ("spack", pa.string()),
+        ("spack_arm", pa.string()),
         ("unit", pa.string()),
         ("amount", pa.float64()),
         ("repeat", pa.int32()),
@@ -135,6 +137,8 @@ def _repeats(row: Any, one: Any, run: Any, versions: dict[str, Any], ranks: list
         "mpi": versions["mpi"],
         "iogauge": versions["suite"],
         "kernels": versions["kernels"],
+        "spack": versions.get("spack"),  # unknown to nights that were taken in before it was told
+        "spack_arm": versions.get("spack_arm"),
         "unit": one.unit,
         "amount": row.amount,
     }

@@ -184,7 +184,8 @@ def _table(imported: Sequence[Imported]) -> Table:
                 cached = ["from the page cache"] if row.band_status == "cached" else []
                 said = [*([] if one.new else ["in the history already"]), *cached]
                 table.add_row(
-                    escape("/".join(one.path.parts[-2:])), one.form, f"{began:%Y-%m-%d %H:%M}", one.began_by, escape(row.key), row.fingerprint,
-                    str(len(record.repeats)), f"{row.observed:.4g} {row.unit}", ", ".join(said),
+                    escape("/".join(one.path.parts[-2:])), one.form, f"{began:%Y-%m-%d %H:%M}", one.began_by,
+                    escape(row.key), row.fingerprint, str(len(record.repeats)),
+                    f"{row.observed:.4g} {row.unit}", ", ".join(said),
                 )  # fmt: skip
     return table

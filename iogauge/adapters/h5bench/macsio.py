@@ -164,21 +164,25 @@ _TOTAL = re.compile(r".*:Total Bytes: *(\S+) (\S+);.*")
 
 def read_log(text: str, ranks: int, what: str = "h5bench") -> tuple[int, Printed]:
     """Bytes of all ranks and seconds of the slowest. Raises :class:`Refusal` unless every rank tells its own once."""
-    bytes_, seconds, totals, heads = [], [], [], []
+    ends: dict[int, list[tuple[Printed, Printed]]] = {}
+    totals = []
     for line in (line.strip() for line in text.splitlines()):
         if match := _RANK.fullmatch(line):
-            heads.append(int(match[1]))
-        elif match := _OVERALL.fullmatch(line):
+            if int(match[1]) != len(ends):
+                raise Refusal(f"{what}: {_LOG} has rank {int(match[1])} where {len(ends)} is expected")
+            ends[len(ends)] = []
+        elif (match := _OVERALL.fullmatch(line)) and ends:
             moved = _scaled(match[1], match[2], _BYTES, what)
             time = _scaled(match[3], match[4], _SECONDS, what)
             rate = _scaled(match[5], match[6], _BYTES, what)
             agree(round(moved.value), Printed(rate.value / 2**20, (rate.slack + moved.slack) / 2**20), time, what)
-            bytes_.append(moved)
-            seconds.append(time)
+            ends[len(ends) - 1].append((moved, time))
         elif match := _TOTAL.fullmatch(line):
             totals.append(_scaled(match[1], match[2], _BYTES, what))
-    if heads != list(range(ranks)) or len(bytes_) != ranks or len(totals) != 1:
-        raise Refusal(f"{what}: {_LOG} tells the results of {len(bytes_)} of {ranks} ranks")
+    told = sum(len(found) == 1 for found in ends.values())
+    if told != ranks or len(ends) != ranks or len(totals) != 1:
+        raise Refusal(f"{what}: {_LOG} tells the results of {told} of {ranks} ranks")
+    bytes_, seconds = zip(*(found[0] for found in ends.values()), strict=True)
     sum_, slack = sum(b.value for b in bytes_), sum(b.slack for b in bytes_)
     if abs(totals[0].value - sum_) > (totals[0].slack + slack) * 1.001:
         raise Refusal(f"{what}: {totals[0].value:.0f} bytes altogether are not the {sum_:.0f} of its ranks")

@@ -130,7 +130,9 @@ class OpenpmdWrite(_Openpmd):
         for launch in launches:
             launch.check(self.program, *_FAILED)
             self._check_heading(launch, job)
-            total = seconds(launch.stdout, r"Writing (?:a single file:|filebased: )\S+", launch.name)
+            tag = r"Writing (?:a single file:|filebased: )\S+"
+            total = seconds(launch.stdout, tag, launch.name)
+            _check_begin(launch.stdout, tag, launch.name)
             repeats.append(repeat(total=total, what=launch.name))
             sizes.append(size_on_disk(launch, rf"{_STEM}.*\.h5", self.logical_bytes, _STEM))
         return [self._record(job, repeats, own, self.logical_bytes, max(sizes))]
@@ -212,15 +214,32 @@ class OpenpmdRead(_Openpmd):
         return [self._record(job, repeats, own, self.logical_bytes(job.ranks), 0)]
 
 
+_CUT = 0.5e-3  # whole milliseconds, cut
+
+
 def seconds(text: str, tag: str, what: str, times: int = 1) -> Printed:
-    """What rank 0's timers of that name took together. Raises :class:`Refusal` unless there are so many."""
-    found = re.findall(rf"^  \[{tag}\] took:(\S+) seconds\.?$", text, re.MULTILINE)
-    if len(found) != times:
-        raise Refusal(f"{what}: {len(found)} times are told, {times} are expected")
-    cut = 0.5e-3  # whole milliseconds, cut
-    if re.search(r"^  \[  Main  \] took:\S+ seconds\.?$", text, re.MULTILINE) is None:
-        raise Refusal(f"{what}: it does not say that it came to its end")
-    return Printed(sum(printed(time, what).value + cut for time in found), cut * times)
+    """What rank 0's timers of that name took together. Raises :class:`Refusal` unless there are so many, in those around."""
+    found = _timers(text, tag, what)
+    main = _timers(text, r"  Main  ", what)
+    if len(found) != times or len(main) != 1:
+        raise Refusal(f"{what}: {len(found)} times are told, {times} are expected, and its whole time")
+    total = sum(took for took, _ in found)
+    if total > main[0][0] + 2 * _CUT * times:
+        raise Refusal(f"{what}: {total:g} s of {main[0][0]:g} s altogether")
+    return Printed(total, _CUT * times)
+
+
+def _timers(text: str, tag: str, what: str) -> list[tuple[float, float]]:
+    """Seconds that they took, and from the program's start to their end."""
+    found = re.findall(rf"^  \[{tag}\] took:(\S+) seconds\.?\n.*From ProgStart in seconds (\S+)$", text, re.MULTILINE)
+    return [(printed(took, what).value + _CUT, printed(ended, what).value + _CUT) for took, ended in found]
+
+
+def _check_begin(text: str, tag: str, what: str) -> None:
+    """The whole program's timer begins just before that of writing. Raises :class:`Refusal` for figures that do not fit."""
+    ((took, ended),), ((whole, last),) = _timers(text, tag, what), _timers(text, r"  Main  ", what)
+    if not -4 * _CUT <= (ended - took) - (last - whole) <= 0.02 + 0.05 * took:
+        raise Refusal(f"{what}: its times do not fit together")
 
 
 def check(
