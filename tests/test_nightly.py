@@ -105,11 +105,11 @@ def test_a_night_is_recorded_shown_and_leaves_no_data(tmp_path, environment):
     assert (folder / "index.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     for measured in night.cases:
         assert (Path(measured.stage) / "records.jsonl").exists(), "the evidence named is not there"
-    assert list((tmp_path / "scratch").iterdir()) == []
-    assert case_folders() == before
     assert night.notes == ()
     assert series_in_history(tmp_path) >= {row.key for _, row in night.rows}, "the history has it when it ends"
     assert set(night.earlier_nights.values()) == {0}
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert case_folders() == before
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
