@@ -251,25 +251,13 @@ class H5bench(UpstreamCheck):
         """A series each: the same configuration may stand several times in a JSON."""
         return f"{self.own_name}.{number + 1}" if self.is_own else ""
 
-    def announced(self):
-        keys = {}
+    def keys(self):
+        found = []
         for number in self.measured_numbers():
             for each in self.suite.benchmarks[number].announced(self.name_of_own(number)):
                 label = series.label_of(self.kernel, each.pattern, each.collective)
-                keys[each.operation, label] = series.key_of(
-                    self.kernel,
-                    each.operation,
-                    self.file_system,
-                    self.nodes,
-                    self.ranks_per_node,
-                    label,
-                    self.interface,
-                )
-        operations = [operation for operation, _ in keys]
-        return {
-            operation if operations.count(operation) == 1 else f"{operation}_{label}": key
-            for (operation, label), key in keys.items()
-        }
+                found.append(self.series_key(each.operation, label))
+        return found
 
     @run_before("run")
     def write_configurations(self):

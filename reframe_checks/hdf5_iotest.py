@@ -118,5 +118,6 @@ class Hdf5IotestCheck(UpstreamCheck):
         # One case's file at a time. HDF5 needs less than 4 KiB and the alignment for a dataset, 128 bytes for a chunk.
         chosen = self.configuration
         objects = chosen.steps * chosen.arrays
-        more = objects * ((4 << 10) + 128 * self.num_tasks + 2 * chosen.alignment_increment + chosen.meta_block_size)
+        aligned = (1 + self.num_tasks) * (128 + chosen.alignment_increment)  # a dataset, and each rank's tile in it
+        more = objects * ((4 << 10) + aligned + chosen.meta_block_size)
         return chosen.logical_bytes + more + (64 << 20) * (chosen.single_process == "core") + (2 << 20)

@@ -429,6 +429,17 @@ def test_a_build_without_assertions_is_refused():
     assert "a file of 140737031994704 bytes" in refusal(hdf5_iotest.measurements, job(1), [launch], c)
 
 
+def test_a_file_of_aligned_chunks_may_be_many_times_as_large_as_its_data():
+    """16 MiB for each of 4 ranks' tiles in 8 datasets, as its own example has it: 469893120 bytes of 1 MiB were seen."""
+    c = iotest_configuration("np4", 4).model_copy(
+        update={"steps": 2, "arrays": 4, "rows": 32, "columns": 128, "alignment_increment": 16 << 20}
+    )
+    case = next(case for case in hdf5_iotest.cases_of(c) if case.alignment > 1 and case.layout == "chunked")
+    hdf5_iotest._check_size(469893120, case, c, "line 6")
+    plain = case.model_copy(update={"alignment": 1})
+    assert "was it really written" in refusal(hdf5_iotest._check_size, 469893120, plain, c, "line 6")
+
+
 def test_rows_too_many_too_few_or_twice_are_refused():
     one = iotest_configuration("np2_one", 2).model_copy(update={"steps": 2, "arrays": 2})
     typo = text("hdf5_iotest/np2_typo.csv")

@@ -341,7 +341,9 @@ def _check_size(file_bytes: int, case: Case, configuration: Configuration, where
     compressed = configuration.gzip is not None and case.layout == "chunked" and case.io != "independent"
     objects = configuration.steps * configuration.arrays
     least = 1 if compressed else configuration.logical_bytes
-    most = 2 * configuration.logical_bytes + objects * (case.alignment + 2 * case.meta_block) + (256 << 20)
+    # Each chunk, a rank's tile, is aligned, too.
+    aligned = objects * (1 + configuration.ranks) * case.alignment
+    most = 2 * configuration.logical_bytes + aligned + objects * 2 * case.meta_block + (256 << 20)
     if not least <= file_bytes <= most:
         raise Refusal(
             f"{where}: a file of {file_bytes} bytes, where {configuration.logical_bytes} bytes were to be written: "
