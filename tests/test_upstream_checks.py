@@ -50,7 +50,8 @@ def test_a_benchmark_that_is_not_there_is_listed_once_and_says_what_it_needs(sit
     assert sorted(listed) == sorted(UPSTREAM)
     done, entries = reframe(site, "--dry-run", "-n", "IorCheck", **nowhere(site))
     assert (
-        "needs ior in PATH (Spack: ior +hdf5), named in the environment's extras (programs: {ior: PATH})" in done.stdout
+        "needs ior in PATH or the Spack arm (Spack: ior +hdf5), named in the environment's extras (programs: {ior: PATH})"
+        in done.stdout
     )
     assert one(entries)["result"] == "skip"
     done, _ = reframe(site, "-l", "-t", "^nightly$", *names, **nowhere(site))
