@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as with_changes
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from iogauge.errors import InputError
 from iogauge.spack_arms import arms_record, unresolved_libraries
@@ -560,9 +560,17 @@ def installed_prefixes(setup: Setup, environment: Path) -> dict[str, str]:
     return dict(row.strip().split("\t", 1) for row in rows if "\t" in row)
 
 
+class Parser(argparse.ArgumentParser):
+    """Its errors are one line, as all of this program's are; ``scripts/spack-setup --help`` has the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        say(f"error: {message}; scripts/spack-setup --help says more")
+        sys.exit(2)
+
+
 def parse(arguments: Sequence[str] | None) -> Setup:
     """The command line, checked. Exits with 2 on what it cannot be."""
-    parser = argparse.ArgumentParser(prog="scripts/spack-setup", allow_abbrev=False)
+    parser = Parser(allow_abbrev=False)
     parser.add_argument("--checkout", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--work", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--site", default="local")
