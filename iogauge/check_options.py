@@ -57,7 +57,8 @@ class ParticlesOptions(_KernelOptions):
 
 
 class SegmentsOptions(_KernelOptions):
-    """A rank's ``segments`` of ``block_bytes`` in transfers of ``transfer_bytes``; h5perf_serial: ``program``, ``rounds``."""
+    """A rank's ``segments`` of ``block_bytes`` in transfers of ``transfer_bytes``; beside h5perf_serial: its
+    ``program``, ``rounds``."""
 
     segments: Positive | None = None
     block_bytes: Positive | None = None
@@ -89,13 +90,27 @@ class BenchioOptions(_UpstreamOptions):
     size: Annotated[str, Field(pattern=r"^[1-9]\d*(x[1-9]\d*){2}$", strict=True)] | None = None
 
 
+class FftOptions(_UpstreamOptions):
+    """``datasets`` in a file; ``python``: the one that the File Format Comparison is run with."""
+
+    python: Annotated[str, Field(min_length=1, strict=True)] | None = None
+    datasets: Positive | None = None
+
+
 class H5benchOptions(_UpstreamOptions):
-    """A rank's ``particles`` in each of the ``steps``, with ``compute`` between; ``plugin_path`` of its async connector."""
+    """A rank's ``particles`` in each of the ``steps``, with ``compute`` between; the kind metadata's ``metadata_steps``;
+    ``e3sm_map``, a decomposition of E3SM-IO's; ``plugin_path`` of its async connector."""
 
     particles: Positive | None = None
     steps: Positive | None = None
     compute: Annotated[str, Field(pattern=r"^\d+ (s|ms|us)$", strict=True)] | None = None
+    metadata_steps: Positive | None = None
+    e3sm_map: Annotated[str, Field(min_length=1, strict=True)] | None = None
     plugin_path: Annotated[str, Field(min_length=1, strict=True)] | None = None
+
+
+class H5perfSerialOptions(_UpstreamOptions):
+    """Its sizes are those of the cases."""
 
 
 class H5perfOptions(_UpstreamOptions):
@@ -129,8 +144,10 @@ class CheckOptions(BaseModel):
     blocks: BlocksOptions = BlocksOptions()
     formats: FormatsOptions = FormatsOptions()
     benchio: BenchioOptions = BenchioOptions()
+    fft: FftOptions = FftOptions()
     h5bench: H5benchOptions = H5benchOptions()
     h5perf: H5perfOptions = H5perfOptions()
+    h5perf_serial: H5perfSerialOptions = H5perfSerialOptions()
     hdf5_iotest: Hdf5IotestOptions = Hdf5IotestOptions()
     ior: IorOptions = IorOptions()
     metadata: MetadataOptions = MetadataOptions()

@@ -92,14 +92,12 @@ def _ior(pattern: Mapping[str, Any]) -> list[str]:
     words = ["file-per-process" if pattern["file_per_process"] else "shared"]
     if pattern["segments"] > 1:
         words.append("segmented")
-    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+    return words
 
 
 def _hdf5_iotest(pattern: Mapping[str, Any]) -> list[str]:
-    words = _tiles(pattern)
-    if pattern["alignment_bytes"]:
-        words.append(f"align{pattern['alignment_bytes']}")
-    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+    aligned = pattern["alignment_bytes"]
+    return _tiles(pattern) + ([f"align{aligned}"] if aligned else [])
 
 
 def _h5bench(pattern: Mapping[str, Any]) -> list[str]:
@@ -111,7 +109,9 @@ def _h5bench(pattern: Mapping[str, Any]) -> list[str]:
         words += [str(pattern["selection"])] * (pattern["selection"] != "full")
         words += ["file-per-process"] * bool(pattern["file_per_process"])
         words += ["collective-metadata"] * bool(pattern["collective_metadata"])
-    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+    elif kind in _H5BENCH_WORDS:
+        words += _H5BENCH_WORDS[kind](pattern)
+    return words
 
 
 def _fft(pattern: Mapping[str, Any]) -> list[str]:
@@ -122,8 +122,26 @@ def _benchio(pattern: Mapping[str, Any]) -> list[str]:
     words = _blocks(pattern)
     if pattern["striping"] != "unstriped":
         words.append(str(pattern["striping"]))
-    return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
+    return words
 
+
+def _darshan(pattern: Mapping[str, Any]) -> list[str]:
+    return [str(pattern["program"])]
+
+
+def _h5bench_exerciser(pattern: Mapping[str, Any]) -> list[str]:
+    words = [f"{pattern['bytes_per_rank']}B"] + ["chunked"] * bool(pattern["chunked"])
+    return words + ["derived"] * bool(pattern["derived"]) + ["blocks"] * ("blocks" in pattern)
+
+
+#: What tells the series of a kind apart, beyond its name.
+_H5BENCH_WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "e3sm": lambda pattern: [str(pattern["case"]), str(pattern["output"])],
+    "exerciser": _h5bench_exerciser,
+    "macsio": lambda pattern: [f"{pattern['mode']}{pattern['files']}"],
+    "metadata": _tiles,
+    "openpmd": lambda pattern: [str(pattern[name]) for name in ("selection",) if name in pattern],
+}
 
 _H5BENCH_KINDS = {"write-unlimited": "unlimited", "write_var_normal_dist": "varied"}
 
@@ -131,6 +149,7 @@ _H5BENCH_KINDS = {"write-unlimited": "unlimited", "write_var_normal_dist": "vari
 #: What a benchmark's pattern is called; one function a benchmark.
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "benchio": _benchio,
+    "darshan": _darshan,
     "blocks": _blocks,
     "metadata": _metadata,
     "particles": _particles,
@@ -140,6 +159,7 @@ _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "formats": _formats,
     "h5bench": _h5bench,
     "h5perf": _segments,
+    "h5perf_serial": _segments,
     "hdf5_iotest": _hdf5_iotest,
     "ior": _ior,
 }
@@ -169,7 +189,8 @@ def _common(pattern: Mapping[str, Any]) -> list[str]:
 
 def label_of(benchmark: str, pattern: Mapping[str, Any], collective: bool) -> str:
     """The I/O pattern in the field's words, such as ``CC-2d-partial`` or ``shared-interleaved-collective``."""
-    return "-".join(_WORDS[benchmark](pattern) + _common(pattern) + ["collective"] * collective)
+    own = [f"own-{pattern['own']}"] if "own" in pattern else []  # a site's own configuration
+    return "-".join(_WORDS[benchmark](pattern) + own + _common(pattern) + ["collective"] * collective)
 
 
 def pattern_label(measurement: Measurement) -> str:

@@ -1,10 +1,10 @@
 /* particles: VPIC-IO's write and BD-CATS-IO's read as h5bench has them. Every rank has particles of eight members,
  * written in time steps with emulated computing between. Locality says how members lie in memory and in the file:
  * contiguous (an array a member) or interleaved (an array of particles): CC, CI, IC, II. */
-#include "particles.h"
-
 #include "common/cases.h"
 #include "common/failure.h"
+#include "particles_moves.h"
+#include "particles_share.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
-#include "particles.h"
+#include "particles_moves.h"
 
 #include "common/failure.h"
+#include "particles_share.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "particles.h"
+#include "particles_share.h"
 
 #include "common/failure.h"
 

@@ -1,6 +1,5 @@
 """benchio: one array in blocks with halos, written once through each of its methods."""
 
-import hashlib
 from functools import cached_property
 
 from reframe.core.builtins import parameter, variable
@@ -9,7 +8,7 @@ from iogauge import series
 from iogauge.adapters import benchio
 
 from .mixins.axes import site_test
-from .mixins.upstream import Launching, UpstreamCheck
+from .mixins.upstream import Launching, UpstreamCheck, second_names
 
 #: Methods, the first one the case itself and the others its baselines, and what the size is of.
 CASES = {
@@ -72,25 +71,23 @@ class BenchioCheck(UpstreamCheck):
 
     @property
     def own_name(self):
-        return hashlib.sha256(self.own.encode()).hexdigest()[:8] if self.is_own else ""
+        return self.own_hash(self.own)
 
     def pattern(self):
         arguments = self.arguments
         return benchio.pattern_of(arguments, self.method, arguments.stripings[0], self.own_name)
 
-    def announced(self):
+    def keys(self):
         if not self.is_own:
-            return super().announced()
-        found = {}
+            return super().keys()
+        found = []
         for method in self.arguments.methods:
             for striping in self.arguments.stripings:
                 interface, writers = benchio.METHODS[method]
                 pattern = benchio.pattern_of(self.arguments, method, striping, self.own_name)
-                label = series.label_of(self.kernel, pattern, writers == "all")
-                key = series.key_of(
-                    self.kernel, "write", self.file_system, self.nodes, self.ranks_per_node, label, interface
+                found.append(
+                    self.series_key("write", series.label_of(self.kernel, pattern, writers == "all"), interface)
                 )
-                found[f"write_{label}"] = key
         return found
 
     def sets(self):
@@ -109,9 +106,8 @@ class BenchioCheck(UpstreamCheck):
         found = []
         for arguments in self.sets():
             files = benchio.files_of(arguments, self.num_tasks, self.nodes)
-            twice = [f": > {name} && ln {name} {name}{benchio.KEPT}" for name in files]
             name = f"proof of {' '.join(arguments.methods)}"
-            before = [f"mkdir -p {folders}", *twice]
+            before = [f"mkdir -p {folders}", *second_names(files)]
             found.append(Launching(name, [program, *arguments.words()], before=before))
         return found + [
             Launching(

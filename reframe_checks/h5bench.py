@@ -1,6 +1,6 @@
 """h5bench: its particles, written and read in every way it knows, each step of a case by its own C program."""
 
-import hashlib
+import math
 import os
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +9,7 @@ from reframe.core.builtins import parameter, run_before, variable
 
 from iogauge import series
 from iogauge.adapters import h5bench
+from iogauge.adapters.hdf5_iotest import grid_of
 from iogauge.errors import InputError
 
 from .mixins.axes import site_test
@@ -23,7 +24,8 @@ def _interleaved(memory: str, in_file: str) -> dict[str, str]:
     return {"MEM_PATTERN": words[memory], "FILE_PATTERN": words[in_file]}
 
 
-#: Dimensions, and the benchmarks in their order: kind and what differs. All are measured but the first ones with ``False``.
+#: Dimensions of the array (of metadata: of each dataset), and the benchmarks in their order: kind, what differs, and
+#: whether it is measured.
 CASES = {
     **{f"CC-{n}d": (n, [(*_WRITE, True), (*_READ, True)]) for n in (1, 2, 3)},
     **{
@@ -48,6 +50,19 @@ CASES = {
     "strided": (1, [("write", {"FILE_PATTERN": "STRIDED"}, True)]),
     "strided-read": (1, [(*_WRITE, False), ("read", {"READ_OPTION": "STRIDED", "FILE_PATTERN": "STRIDED"}, True)]),
     "async-CC-1d": (1, [("write", {"MODE": "ASYNC"}, True), ("read", {"READ_OPTION": "FULL", "MODE": "ASYNC"}, True)]),
+    "metadata": (4, [("metadata", {}, True)]),
+    "metadata-chunked": (3, [("metadata", {"layout": "chunked", "mpi-io": "collective", "steps": 10}, True)]),
+    "metadata-many": (2, [("metadata", {"slowest-dimension": "array", "steps": 5}, True)]),
+    "exerciser": (2, [("exerciser", {}, True)]),
+    "exerciser-independent": (1, [("exerciser", {"indepio": "true", "addattr": "true"}, True)]),
+    "exerciser-chunked": (3, [("exerciser", {"usechunked": "true"}, True)]),
+    "openpmd": (
+        3,
+        [("openpmd", {"operation": "write", "encoding": "f"}, True), ("openpmd", {"operation": "read"}, True)],
+    ),
+    "macsio": (2, [("macsio", {}, True)]),
+    "macsio-shared": (2, [("macsio", {"parallel_file_mode": "SIF 1"}, True)]),
+    "e3sm": (1, [("e3sm", {"r": "4"}, True)]),
     "own": (1, []),
 }
 
@@ -77,6 +92,8 @@ class H5bench(UpstreamCheck):
     particles = variable(int, value=1 << 20)  # a rank's, in a step; a multiple of 2^15
     steps = variable(int, value=4)
     compute = variable(str, value="0 s")  # between steps
+    metadata_steps = variable(int, value=40)  # of 500 arrays each, 2 KiB a rank
+    e3sm_map = variable(str, value=os.environ.get("E3SM_IO_MAP", ""))  # map_f_case_16p.h5 of E3SM-IO's sources
     plugin_path = variable(str, value=os.environ.get("HDF5_PLUGIN_PATH", ""))  # of the async connector
 
     cases = CASES
@@ -97,22 +114,85 @@ class H5bench(UpstreamCheck):
 
     @property
     def own_name(self):
-        return hashlib.sha256(self.own_text.encode()).hexdigest()[:8] if self.is_own else ""
+        return self.own_hash(self.own_text) if self.is_own else ""
 
     @cached_property
     def suite(self):
         if self.is_own:
             return h5bench.read_json(self.own_text, self.num_tasks, self.own)
         where = f"case {self.case}"
-        found = [
-            h5bench.check_configuration(kind, "particles.h5", self._values(kind, differs), self.num_tasks, where)
-            for kind, differs, _ in self.cases[self.case][1]
-        ]
+        found = []
+        for kind, differs, _ in self.cases[self.case][1]:
+            values = self._values(kind, differs)
+            found.append(h5bench.check_benchmark(kind, "particles.h5", values, self.num_tasks, where, before=found))
         environment = h5bench.async_environment(self.plugin_path) if "async" in self.case else {}
         return h5bench.Suite(tuple(found), environment)
 
     def _values(self, kind, differs):
-        """The configuration: NUM_DIMS before the dimensions."""
+        values = {
+            "e3sm": self._e3sm_values,
+            "exerciser": self._exerciser_values,
+            "macsio": self._macsio_values,
+            "metadata": self._metadata_values,
+            "openpmd": self._openpmd_values,
+        }
+        return values.get(kind, self._pattern_values)(differs)
+
+    def _metadata_values(self, differs):
+        """Many small accesses: it tells its times with two decimals."""
+        rows, columns = grid_of(self.num_tasks)
+        return {
+            "version": 0,
+            "steps": self.metadata_steps,
+            "arrays": 500,
+            "rows": 16,
+            "columns": 16,
+            "process-rows": rows,
+            "process-columns": columns,
+            "scaling": "weak",
+            "dataset-rank": self.cases[self.case][0],
+            "slowest-dimension": "step",
+            "layout": "contiguous",
+            "mpi-io": "independent",
+            "csv-file": "h5bench.csv",
+            **differs,
+        }
+
+    def _exerciser_values(self, differs):
+        """Two sizes, the larger of as many doubles as a rank has particles."""
+        dimensions = self.cases[self.case][0]
+        rest = {1: [], 2: [256], 3: [64, 16]}[dimensions]
+        return {
+            "numdims": dimensions,
+            "minels": " ".join(map(str, [self.particles // 2 // math.prod(rest), *rest])),
+            "nsizes": 2,
+            "bufmult": " ".join(["2"] + ["1"] * len(rest)),
+            "dimranks": " ".join([str(self.num_tasks)] + ["1"] * len(rest)),
+            **differs,
+        }
+
+    def _openpmd_values(self, differs):
+        """Each rank writes two planes and reads one back in three fields: a time in milliseconds has to hold it."""
+        if differs["operation"] == "read":
+            return {**differs, "pattern": "fx"}
+        planes = {"minBlock": f"1 2048 {max(1, self.particles // 1024)}", "grid": f"{self.num_tasks} 1 1"}
+        return {"dim": 3, "balanced": "true", "ratio": 1, "steps": 1, **planes, **differs}
+
+    def _macsio_values(self, differs):
+        """A file per rank: eight variables of two bytes a particle."""
+        return {
+            "parallel_file_mode": f"MIF {self.num_tasks}",
+            "part_size": f"{max(1, self.particles // 512)}K",
+            "vars_per_part": 8,
+            "num_dumps": self.steps,
+            **differs,
+        }
+
+    def _e3sm_values(self, differs):
+        return {"map": self.e3sm_map, **differs}
+
+    def _pattern_values(self, differs):
+        """NUM_DIMS before the dimensions."""
         dimensions = self.cases[self.case][0]
         small = any("COMPRESS" in other for _, other, _ in self.cases[self.case][1])
         particles = self.particles // (COMPRESSED_FRACTION if small else 1)
@@ -149,9 +229,17 @@ class H5bench(UpstreamCheck):
         return values
 
     def executables(self):
-        if self.is_own:
-            return ["h5bench_write"]
-        return list(dict.fromkeys(h5bench.KINDS[kind][0] for kind, _, _ in self.cases[self.case][1]))
+        try:
+            return list(dict.fromkeys(benchmark.program for benchmark in self.suite.benchmarks))
+        except InputError:  # told when the input is looked at
+            return []
+
+    def _check_input(self):
+        """Without a map, which comes with E3SM-IO's sources, there is no such case."""
+        if self.case == "e3sm" and not self.e3sm_map:
+            self.valid_systems = []
+        else:
+            super()._check_input()
 
     def measured_numbers(self):
         """Which of the benchmarks are measured."""
@@ -164,22 +252,29 @@ class H5bench(UpstreamCheck):
         return f"{self.own_name}.{number + 1}" if self.is_own else ""
 
     def announced(self):
-        found = {}
+        keys = {}
         for number in self.measured_numbers():
-            c = self.suite.benchmarks[number]
-            pattern = h5bench.pattern_of(c, self.name_of_own(number))
-            label = series.label_of(self.kernel, pattern, h5bench.is_collective(c))
-            key = series.key_of(
-                self.kernel, c.operation, self.file_system, self.nodes, self.ranks_per_node, label, self.interface
-            )
-            several = [self.suite.benchmarks[n].operation for n in self.measured_numbers()].count(c.operation) > 1
-            found[f"{c.operation}_{label}" if several else c.operation] = key
-        return found
+            for each in self.suite.benchmarks[number].announced(self.name_of_own(number)):
+                label = series.label_of(self.kernel, each.pattern, each.collective)
+                keys[each.operation, label] = series.key_of(
+                    self.kernel,
+                    each.operation,
+                    self.file_system,
+                    self.nodes,
+                    self.ranks_per_node,
+                    label,
+                    self.interface,
+                )
+        operations = [operation for operation, _ in keys]
+        return {
+            operation if operations.count(operation) == 1 else f"{operation}_{label}": key
+            for (operation, label), key in keys.items()
+        }
 
     @run_before("run")
     def write_configurations(self):
-        for number, configuration in enumerate(self.suite.benchmarks):
-            Path(self.stagedir, f"h5bench-{number}.cfg").write_text(configuration.text(), encoding="utf-8")
+        for number, benchmark in enumerate(self.suite.benchmarks):
+            Path(self.stagedir, f"h5bench-{number}.cfg").write_text(benchmark.text(), encoding="utf-8")
             self.keep_files += [f"h5bench-{number}.cfg"]
 
     def connector(self):
@@ -190,25 +285,25 @@ class H5bench(UpstreamCheck):
     def launches(self):
         return [
             Launching(
-                f"{c.kind} (benchmark {number + 1}), round {turn + 1}",
-                # Without a folder in the name, files per process would go to the root folder.
-                [self.path_of(c.program), f"{IN_STAGE}h5bench-{number}.cfg", f"./{c.file}"],
-                [c.result] if c.result else [],
-                environment=self.connector() if c.asynchronous else {},
-                drop=c.kind == "read",
+                f"{benchmark.kind} (benchmark {number + 1}), round {turn + 1}",
+                [self.path_of(benchmark.program), *benchmark.words(f"{IN_STAGE}h5bench-{number}.cfg")],
+                benchmark.results,
+                environment=self.connector() if benchmark.asynchronous else {},
+                drop=benchmark.reads_what_was_there,
+                look=benchmark.reads_what_it_wrote,
+                before=benchmark.before,
             )
             for turn in range(self.repeats)
-            for number, c in enumerate(self.suite.benchmarks)
+            for number, benchmark in enumerate(self.suite.benchmarks)
         ]
 
     def measured(self, job, launches):
         count = len(self.suite.benchmarks)
         found = []
-        for number in range(count):
-            m = h5bench.measurement(
-                job, launches[number::count], self.suite.benchmarks[number], own=self.name_of_own(number)
-            )
-            found += [m] if number in self.measured_numbers() else []  # the others are looked at all the same
+        for number, benchmark in enumerate(self.suite.benchmarks):
+            measurements = benchmark.measurements(job, launches[number::count], own=self.name_of_own(number))
+            # The others are looked at all the same.
+            found += measurements if number in self.measured_numbers() else []
         return found
 
     def bytes_written(self):

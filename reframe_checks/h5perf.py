@@ -75,5 +75,6 @@ class H5perfCheck(UpstreamCheck):
         return h5perf.measurements(job, launches, self.h5perf_case)
 
     def bytes_written(self):
+        self.h5perf_case.check()
         # A file for each interface.
         return 3 * (self.block_bytes * self.num_tasks + (2 << 20))

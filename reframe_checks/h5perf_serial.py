@@ -1,50 +1,87 @@
-"""h5perf_serial, HDF5's own serial benchmark, beside our kernel in the same job, with the same sizes, in turn.
+"""h5perf_serial, HDF5's own serial benchmark: measured by itself, and beside our kernel in the same job, in turn.
 
-It verifies nothing, and ends well after it failed: its output is believed line by line (iogauge.adapters.h5perf_serial), and
-its rates are evidence beside ours, never a series of their own.
+It verifies nothing, and ends well after it failed: its output is believed line by line (iogauge.adapters.h5perf_serial).
 """
 
+import math
 import shlex
 import shutil
 from pathlib import Path
 
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
-from iogauge.adapters.h5perf_serial import Report, read_report
+from iogauge.adapters import h5perf_serial
+from iogauge.adapters.h5perf_serial import Case
 from iogauge.adapters.kernel import read_records
 from iogauge.side_by_side import compared, joined
 
 from .mixins.axes import site_test
 from .mixins.file_system import CASE_FOLDER
 from .mixins.kernel import KernelCheck
+from .mixins.upstream import Launching, UpstreamCheck
 
-#: What both programs do; dimensions in bytes, the last one the fastest. Without the driver direct, which h5perf_serial
-#: replaces by sec2 without a word where HDF5 has not got it, and without family, whose member files it makes 1 MiB small.
+MIB = 1 << 20
+_LINE = Case(dataset=(16 * MIB,), transfer=(MIB,), order=(1,))
+_ALONG = Case(dataset=(64, 512, 512), transfer=(4, 128, 512), order=(3, 2, 1))
+
+#: What is run. Without the driver direct, which h5perf_serial replaces by sec2 without a word where HDF5 has not got it, and
+#: without family, whose member files it makes 1 MiB small.
 CASES = {
-    "line": {"dims": "16M", "transfer-dims": "1M"},
-    "across": {"dims": "64x512x512", "transfer-dims": "4x128x512", "order": "1x2x3"},
-    "along": {"dims": "64x512x512", "transfer-dims": "4x128x512", "order": "3x2x1"},
-    "chunked": {"dims": "64x512x512", "transfer-dims": "4x128x512", "order": "3x2x1", "chunk": "4x128x512"},
-    "growing": {
-        "dims": "64x512x512",
-        "transfer-dims": "4x128x512",
-        "order": "3x2x1",
-        "chunk": "4x128x512",
-        "grow": "yes",
-    },
-    "small": {"dims": "4M", "transfer-dims": "4K"},
-    **{
-        driver: {"dims": "16M", "transfer-dims": "1M", "driver": driver}
-        for driver in ("stdio", "core", "split", "multi")
-    },
+    "line": _LINE,
+    "across": _ALONG.model_copy(update={"order": (1, 2, 3)}),
+    "along": _ALONG,
+    "chunked": _ALONG.model_copy(update={"chunk": _ALONG.transfer}),
+    "growing": _ALONG.model_copy(update={"chunk": _ALONG.transfer, "extendible": True}),
+    **{driver: _LINE.model_copy(update={"driver": driver}) for driver in ("stdio", "core", "split", "multi")},
 }
+
+#: Beside the kernel also accesses so small that the calls themselves count.
+BESIDE = {**CASES, "small": Case(dataset=(4 * MIB,), transfer=(4 << 10,), order=(1,))}
 
 NIGHTLY = {"line", "across"}
 
+#: With USER or LOGIN set it would make a folder of that name.
+WITHOUT_USER = ["-u", "USER", "-u", "LOGIN"]
+
 
 @site_test
-class H5perfSerialCheck(KernelCheck):
-    """One rank of ``segments`` and one h5perf_serial, round after round, each beginning every other round."""
+class H5perfSerialCheck(UpstreamCheck):
+    """It reads what it has just written: such reads are told to come from the page cache, where they do."""
+
+    kernel = "h5perf_serial"
+    package = "Debian: hdf5-tools; Spack: hdf5 +tools"
+    nightly = NIGHTLY
+    serial = True
+    nodes = parameter([1], type=int, loggable=True)
+    ranks_per_node = parameter([1], type=int, loggable=True)
+    access = parameter(list(CASES), type=str, loggable=True)
+
+    def pattern(self):
+        return CASES[self.access].pattern()
+
+    def launches(self):
+        command = ["env", *WITHOUT_USER, self.path_of("h5perf_serial"), *CASES[self.access].words(1)]
+        # In the case's folder, and left there to be looked at.
+        environment = {"HDF5_NOCLEANUP": "1", "HDF5_PREFIX": "."}
+        return [
+            Launching(f"launch {number + 1}", command, environment=environment, look=True, before=["rm -f ./#sio_tmp*"])
+            for number in range(self.repeats)
+        ]
+
+    def measured(self, job, launches):
+        return h5perf_serial.measurements(job, launches, CASES[self.access])
+
+    def bytes_written(self):
+        # A file for each interface.
+        return 2 * (CASES[self.access].logical_bytes + 2 * MIB)
+
+
+@site_test
+class H5perfSerialBesideCheck(KernelCheck):
+    """One rank of ``segments`` and one h5perf_serial, round after round, each beginning every other round.
+
+    Its rates are evidence beside ours here.
+    """
 
     kernel = "segments"
     nightly = NIGHTLY
@@ -53,7 +90,7 @@ class H5perfSerialCheck(KernelCheck):
     leaves_a_file = False  # the rounds' files have one name
     nodes = parameter([1], type=int, loggable=True)
     ranks_per_node = parameter([1], type=int, loggable=True)
-    access = parameter(list(CASES), type=str, loggable=True)
+    access = parameter(list(BESIDE), type=str, loggable=True)
 
     program = variable(str, value="h5perf_serial")
     rounds = variable(int, value=4, loggable=True)
@@ -70,54 +107,45 @@ class H5perfSerialCheck(KernelCheck):
         self.skip_if(
             self.program_path is None,
             f"needs {self.program} in PATH (Debian: hdf5-tools) or the Spack arm (hdf5 +tools), or by "
-            f"-S H5perfSerialCheck.program=PATH",
+            f"-S H5perfSerialBesideCheck.program=PATH",
         )
 
     @property
     def chosen(self):
-        case = CASES[self.access]
-        dimensions = case["dims"].count("x") + 1
-        order = "x".join(str(number + 1) for number in range(dimensions))
-        return {"order": order, "driver": "sec2", "grow": "no", **case}
+        return BESIDE[self.access]
 
     def pattern(self):
-        chosen = self.chosen
-        return {
-            "layout": "contiguous",
-            "file_per_process": True,
-            "datasets": 1,
-            "files": 1,
-            "chunk_bytes": "chunk" in chosen,
-            "dims": chosen["dims"].split("x"),
-            "order": [int(number) for number in chosen["order"].split("x")],
-            "driver": chosen["driver"],
-            "extendible": chosen["grow"] == "yes",
-            "grow": chosen["grow"] == "yes",
-        }
+        return {**self.chosen.pattern(), "chunk_bytes": bool(self.chosen.chunk)}
 
     def pattern_options(self):
-        # As h5perf_serial has it: no sync, reads from the cache, and HDF5 without MPI.
-        alone = {"file-per-process": "yes", "fsync": "no", "drop-cache": "no"}
-        return {**self.chosen, "extendible": self.chosen["grow"], **alone}
+        def listed(numbers):
+            return "x".join(map(str, numbers))
+
+        chosen = self.chosen
+        grow = "yes" if chosen.extendible else "no"
+        return {
+            "dims": listed(chosen.dataset),
+            "transfer-dims": listed(chosen.transfer),
+            "order": listed(chosen.order),
+            **({"chunk": listed(chosen.chunk)} if chosen.chunk else {}),
+            "driver": chosen.driver,
+            "grow": grow,
+            "extendible": grow,
+            # As h5perf_serial has it: no sync, reads from the cache, and HDF5 without MPI.
+            "file-per-process": "yes",
+            "fsync": "no",
+            "drop-cache": "no",
+        }
 
     def baselines(self):
         return ["interface=posix"]
 
     def bytes_written(self):
-        return (16 << 20) + (8 << 20)  # one program's file at a time, and metadata
+        return math.prod(self.chosen.dataset) + 8 * MIB  # one program's file at a time, and metadata
 
     def _theirs(self, number: int) -> str:
-        chosen = {name: text.replace("x", ",") for name, text in self.chosen.items()}
-        options = ["-A", "posix,hdf5", "-e", chosen["dims"], "-x", chosen["transfer-dims"], "-r", chosen["order"]]
-        options += ["-i", str(self.repeats), "-v", chosen["driver"]]
-        if "chunk" in chosen:
-            options += ["-c", chosen["chunk"]]
-        if chosen["grow"] == "yes":
-            options += ["-t"]
-        # With USER or LOGIN set it would make a folder of that name.
-        program = (
-            f'env -u USER -u LOGIN HDF5_PREFIX="{CASE_FOLDER}" {shlex.quote(self.program_path)} {shlex.join(options)}'
-        )
+        words = [shlex.quote(self.program_path), *self.chosen.words(self.repeats)]
+        program = f'env {shlex.join(WITHOUT_USER)} HDF5_PREFIX="{CASE_FOLDER}" {" ".join(words)}'
         errors = f"h5perf_serial-{number}.err"
         return f'{program} > h5perf_serial-{number}.txt 2> {errors} || echo "exit code $?" >> {errors}'
 
@@ -149,8 +177,8 @@ class H5perfSerialCheck(KernelCheck):
         return joined(self._rounds(stage))
 
     def with_evidence(self, judgement, stage):
-        reports: list[Report] = [
-            read_report(stage / f"h5perf_serial-{number}.txt", stage / f"h5perf_serial-{number}.err")
+        reports = [
+            h5perf_serial.read_report(stage / f"h5perf_serial-{number}.txt", stage / f"h5perf_serial-{number}.err")
             for number in range(self.rounds)
         ]
         return compared(judgement, self._rounds(stage), reports)

@@ -1,6 +1,5 @@
 """hdf5_iotest: the same arrays in all the representations that it knows, in one launch, each a series of its own."""
 
-import hashlib
 from functools import cached_property
 from pathlib import Path
 
@@ -34,7 +33,8 @@ class Hdf5IotestCheck(UpstreamCheck):
     kernel = "hdf5_iotest"
     package = "HDFGroup/hdf5-iotest"
     nightly = NIGHTLY
-    time_limit = "15m"
+    time_limit = "30m"
+    launch_seconds = 600  # 384 cases
     cases = parameter(list(CASES), type=str, loggable=True)
 
     steps = variable(int, value=4)
@@ -86,7 +86,7 @@ class Hdf5IotestCheck(UpstreamCheck):
 
     @property
     def own_name(self):
-        return hashlib.sha256(self.own_text.encode()).hexdigest()[:8] if self.is_own else ""
+        return self.own_hash(self.own_text) if self.is_own else ""
 
     def patterns(self):
         """Of all cases, in their order, with whether they are collective."""
@@ -95,15 +95,9 @@ class Hdf5IotestCheck(UpstreamCheck):
             for case in hdf5_iotest.cases_of(self.configuration)
         ]
 
-    def announced(self):
+    def keys(self):
         labels = [series.label_of(self.kernel, pattern, collective) for pattern, collective in self.patterns()]
-        return {
-            operation if len(labels) == 1 else f"{operation}_{label}": series.key_of(
-                self.kernel, operation, self.file_system, self.nodes, self.ranks_per_node, label, self.interface
-            )
-            for label in labels
-            for operation in self.operations
-        }
+        return [self.series_key(operation, label) for label in labels for operation in self.operations]
 
     @run_before("run")
     def write_ini(self):

@@ -1,6 +1,6 @@
 """IOR: one shared file or a file per process, through HDF5, MPI-IO and POSIX in turn, all data compared afterwards."""
 
-import hashlib
+import shlex
 from functools import cached_property
 
 from reframe.core.builtins import parameter, variable
@@ -78,7 +78,12 @@ class IorCheck(UpstreamCheck):
 
     @property
     def own_name(self):
-        return hashlib.sha256(" ".join(self.command.words).encode()).hexdigest()[:8] if self.is_own else ""
+        return self.own_hash(" ".join(self.command.words)) if self.is_own else ""
+
+    def _words(self, interface, operation):
+        segments = self.chosen["segments"]
+        sizes = {"block_bytes": self.block_bytes // segments, "transfer_bytes": self.transfer_bytes, **self.chosen}
+        return ior.command(interface, operation, file=interface, result=RESULT, **sizes)
 
     def launches(self):
         program = self.path_of("ior")
@@ -88,12 +93,10 @@ class IorCheck(UpstreamCheck):
                 Launching(f"launch {number + 1}", [program, *self.command.words], results, look=True)
                 for number in range(self.repeats)
             ]
-        segments = self.chosen["segments"]
-        sizes = {"block_bytes": self.block_bytes // segments, "transfer_bytes": self.transfer_bytes, **self.chosen}
         return [
             Launching(
                 f"{operation} {number + 1} through {interface}",
-                [program, *ior.command(interface, operation, file=interface, result=RESULT, **sizes)],
+                [program, *self._words(interface, operation)],
                 [RESULT],
                 drop=operation == "read",
                 before=[f"rm -f {interface} {interface}.*"] if operation == "write" else [],  # else it warns
@@ -121,6 +124,7 @@ class IorCheck(UpstreamCheck):
     def bytes_written(self):
         if self.is_own:
             return self.command.bytes(self.num_tasks) + (16 << 20)
+        ior.check_command(shlex.join(self._words("posix", "write")))
         # A file for each interface stays till the end. HDF5's metadata: less than a MiB a file.
         files = self.num_tasks if self.chosen["file_per_process"] else 1
         return len(INTERFACES) * (self.block_bytes * self.num_tasks + files * (1 << 20))

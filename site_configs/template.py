@@ -130,10 +130,11 @@ site_configuration = {
                             },
                             # Others: blocks: size. formats: arrays, rows, columns, chunk_rows, chunk_columns,
                             # compression_level. metadata: objects. segments: segments, block_bytes, transfer_bytes,
-                            # alignment; program and rounds of h5perf_serial. tiles: steps, arrays, rows, columns.
+                            # alignment; beside h5perf_serial: program, rounds. tiles: steps, arrays, rows, columns.
                             # Upstream benchmarks have program and launch_seconds, and ior, h5perf: block_bytes,
                             # transfer_bytes; hdf5_iotest: steps, arrays, rows, columns; benchio: size; h5bench: particles,
-                            # steps, compute, plugin_path (of its async connector).
+                            # steps, compute, metadata_steps, e3sm_map, plugin_path (of its async connector); fft: python,
+                            # datasets.
                         },
                     },
                 }

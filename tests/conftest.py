@@ -5,13 +5,18 @@ from __future__ import annotations
 import copy
 import json
 import os
+import pwd
 import shutil
 import subprocess
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
+
+from iogauge.history.database import History
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -208,3 +213,95 @@ _WRITE: dict[str, Any] = {
     ],
     "software": {"hdf5": "1.10.8", "mpi": "Open MPI v4.1.4", "suite": "0.1.0", "kernels": "abc", "compiler": "GNU 12"},
 }
+
+
+# --- histories in the two databases -----------------------------------------------------------------------------------
+
+
+def _server_programs() -> Path | None:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[4]))
+    if found:
+        return found[-1].parent
+    initdb = shutil.which("initdb")
+    return None if initdb is None else Path(initdb).resolve().parent
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """The URL (without a database's name) of a PostgreSQL of our own, on a socket in a temporary folder."""
+    programs = _server_programs()
+    if programs is None:
+        pytest.skip("needs PostgreSQL's server: initdb is missing")
+    pytest.importorskip("psycopg", reason="needs psycopg, the driver of PostgreSQL")
+    user = None if os.geteuid() else next((n for n in ("postgres", "nobody") if n in _users()), "")
+    if user == "":
+        pytest.skip("needs a user other than root: PostgreSQL does not run as root")
+    folder = Path(tempfile.mkdtemp(prefix="iogauge-pg-", dir=_in_memory()))
+    if user:
+        shutil.chown(folder, user)
+
+    def run(*command: str | Path) -> None:
+        done = subprocess.run([*map(str, command)], user=user, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    data = folder / "data"
+    try:
+        run(programs / "initdb", "-D", data, "-A", "trust", "-U", "iogauge", "-E", "UTF8", "--locale=C", "--no-sync")
+        options = f"-k {folder} -c listen_addresses= -c fsync=off -c full_page_writes=off"
+        run(programs / "pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", options, "start")
+        yield f"postgresql://iogauge@/{{}}?host={folder}"
+    finally:
+        if (data / "postmaster.pid").exists():
+            run(programs / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+        shutil.rmtree(folder)
+
+
+def _in_memory() -> Path | None:
+    """Where files are no load for the disk; None: the usual folder for temporary ones."""
+    memory = Path("/dev/shm")
+    return memory if os.access(memory, os.W_OK) else None
+
+
+def _users() -> set[str]:
+    return {entry.pw_name for entry in pwd.getpwall()}
+
+
+@pytest.fixture(scope="session")
+def empty_history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A history in SQLite with all tables and nothing in them, to be copied: migrating takes longer than most tests."""
+    path = tmp_path_factory.mktemp("history") / "history.sqlite"
+    History(str(path)).upgrade()
+    return path
+
+
+@pytest.fixture(scope="session")
+def new_database(postgresql: str) -> Iterator[Callable[[], str]]:
+    """Makes a database with the tables of a history, and gives its URL."""
+    url = sa.make_url(postgresql.format("postgres")).set(drivername="postgresql+psycopg")
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text("CREATE DATABASE migrated"))
+        History(postgresql.format("migrated")).upgrade()
+
+        def made() -> str:
+            name = f"h{os.urandom(6).hex()}"
+            connection.execute(sa.text(f"CREATE DATABASE {name} TEMPLATE migrated"))
+            return postgresql.format(name)
+
+        yield made
+    engine.dispose()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def location(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Where a history is, with all tables: tests with it run on both."""
+    if request.param == "postgresql":
+        yield request.getfixturevalue("new_database")()
+        return
+    with tempfile.TemporaryDirectory(prefix="iogauge-history-", dir=_in_memory()) as folder:
+        yield str(shutil.copy(request.getfixturevalue("empty_history"), folder))
+
+
+@pytest.fixture
+def history(location: str) -> History:
+    return History(location)

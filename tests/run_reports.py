@@ -11,6 +11,9 @@ from typing import Any
 
 from samples import baseline, judgement, record
 
+from iogauge.darshan.profile import Profile
+from iogauge.darshan.summary import Layer, Summary
+from iogauge.darshan.witness import Witness
 from iogauge.judge import Judgement, invalid
 
 STARTED = datetime(2026, 3, 1, 2, 0, tzinfo=timezone.utc)
@@ -53,6 +56,34 @@ def entry(
         "fail_phase": None,
         "fail_reason": None,
     }
+
+
+def profiled(case: dict[str, Any], seconds: float = 1.0) -> dict[str, Any]:
+    """The case, run under Darshan: it wrote for so many seconds."""
+    layer = Layer(
+        files=1,
+        least_ranks=2,
+        most_ranks=2,
+        counters={"POSIX_WRITES": 64, "POSIX_BYTES_WRITTEN": 1 << 26},
+        read_seconds=0,
+        write_seconds=seconds,
+        metadata_seconds=0,
+        aggregate_seconds=seconds,
+        slowest=None,
+    )
+    summary = Summary.model_validate(
+        {
+            "darshan": "3.5.0",
+            "ranks": 2,
+            "started": STARTED,
+            "run_seconds": 2,
+            "command": "particles",
+            "layers": {"POSIX": layer},
+        }
+    )
+    profile = Profile(log="case.darshan", summary=summary, findings=(), witness=Witness(agrees=None, text="none"))
+    case["judgement"]["profile"] = profile.model_dump(mode="json", by_alias=True)
+    return case
 
 
 def skipped_entry(reason: str = "12 GiB do not fit", name: str = "Skipped") -> dict[str, Any]:

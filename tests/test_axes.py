@@ -20,7 +20,16 @@ from iogauge.nightly import read_site_configuration
 MOST_VARIANTS = 2500
 
 #: Checks that run a program which others wrote.
-UPSTREAM = ("BenchioCheck", "H5benchCheck", "H5benchSerialCheck", "H5perfCheck", "Hdf5IotestCheck", "IorCheck")
+UPSTREAM = (
+    "BenchioCheck",
+    "FileFormatComparisonCheck",
+    "H5benchCheck",
+    "H5benchSerialCheck",
+    "H5perfCheck",
+    "H5perfSerialCheck",
+    "Hdf5IotestCheck",
+    "IorCheck",
+)
 
 
 def reframe(configuration: Path, work: Path, *arguments: str, checks: str = "") -> Any:
@@ -53,7 +62,7 @@ def test_a_site_with_four_file_systems_and_the_studys_axes_is_listed_without_the
     at: Counter[tuple[str, tuple[int, int]]] = Counter()
     for variant in variants:
         at[variant["file_system"], (int(variant["nodes"]), int(variant["ranks_per_node"]))] += 1
-    serial = [v for v in variants if v["check"] in ("FormatsCheck", "H5perfSerialCheck")]
+    serial = [v for v in variants if v["check"] in ("FormatsCheck", "H5perfSerialBesideCheck")]
     assert {(v["nodes"], v["ranks_per_node"]) for v in serial} == {("1", "1")}
     patterns = at["hpcwork", (16, 48)]
     for file_system in site.file_systems:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from datetime import date, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from iogauge.bands_file import Proposal, with_bands
 from iogauge.bands_fit import LEAST_SCALE, SCALES, band_of
 from iogauge.errors import InputError
 from iogauge.history.database import History
-from iogauge.history.ingest import ingest
+from iogauge.history.ingest import Rows, read_report
 
 WRITE = "particles/write/disk/1x2/CC/hdf5"
 TILES = "tiles/write/disk/1x2/rank2-time/hdf5"
@@ -174,7 +175,7 @@ def test_a_file_with_a_mistake_is_named_and_left(file):
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_history: Path) -> SimpleNamespace:
     """A checkout with a band file and a history of its own."""
     monkeypatch.setenv("IOGAUGE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("IOGAUGE_HISTORY", str(tmp_path / "history.sqlite"))
@@ -182,14 +183,17 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     (tmp_path / "reference_values").mkdir()
     file = tmp_path / "reference_values" / "here.yaml"
     file.write_text("# ours\nschema: iogauge.bands/1\nsite: here\nbands: {}\n", encoding="utf-8")
-    history = History(str(tmp_path / "history.sqlite"))
+    history = History(str(shutil.copy(empty_history, tmp_path)))
 
     def measure(first: int, last: int, slower: float = 1.0, **changes: object) -> None:
+        reports = []
         for number in range(first, last):
             begun = STARTED + timedelta(days=number)
             wobble = slower * (1 + (number * 7 % 5 - 2) / 100)
             case = entry(records("write", "read", started=begun, slower=wobble, **changes))
-            ingest(history, written(tmp_path / "report.json", report([case], started=begun)))
+            reports.append(read_report(written(tmp_path / "report.json", report([case], started=begun))))
+        with history.writing() as connection:  # all at once: a transaction each would be most of the time
+            Rows(connection, reports).insert()
 
     return SimpleNamespace(file=file, measure=measure, folder=tmp_path)
 

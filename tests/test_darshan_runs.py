@@ -122,11 +122,32 @@ def test_a_static_program_is_refused_with_what_to_do(tmp_path):
     library.touch()
     if subprocess.run(["cc", "-static", "-o", program, source], capture_output=True, check=False).returncode:
         pytest.skip("needs a static libc")
-    guard = f'. {CHECKOUT}/reframe_checks/src/case_folder.sh; iogauge_darshan "{library}" {program}'
-    done = subprocess.run(["bash", "-c", guard], capture_output=True, text=True, check=False)
+    done = guarded(library, program)
     assert done.returncode == 2
     assert f"{program} is linked statically" in done.stderr
     assert "darshan: linked" in done.stderr
+
+
+def guarded(library: Path, program: Path) -> subprocess.CompletedProcess[str]:
+    """What the job does before it preloads ``library`` into ``program``."""
+    guard = f'. {CHECKOUT}/reframe_checks/src/case_folder.sh; iogauge_darshan "{library}" {program}'
+    return subprocess.run(["bash", "-c", guard], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(shutil.which("h5cc") is None, reason="needs h5cc")
+def test_a_program_that_hides_its_hdf5_from_darshan_is_refused_with_what_to_do(tmp_path):
+    source, library = tmp_path / "p.c", tmp_path / "libdarshan.so"
+    source.write_text('#include <hdf5.h>\nint main(void) { return H5Fcreate("f", 0, 0, 0) < 0; }\n')
+    library.touch()
+    for how, hides in (("-noshlib", True), ("-shlib", False)):
+        program = tmp_path / f"p{how}"
+        command = ["h5cc", how, "-o", program, source]
+        if subprocess.run(command, capture_output=True, check=False, cwd=tmp_path).returncode:
+            pytest.skip(f"needs HDF5's library for h5cc {how}")
+        done = guarded(library, program)
+        assert (done.returncode == 2) == hides, done.stderr
+        assert (f"{program} has HDF5 linked statically" in done.stderr) == hides
+        assert ("build it with HDF5's shared library (h5pcc -shlib)" in done.stderr) == hides
 
 
 @needs_runtime

@@ -544,7 +544,6 @@ def test_a_crash_of_the_measuring_process_leaves_no_file_and_is_no_measurement(t
     assert list(target.iterdir()) == []
 
 
-@pytest.mark.alone
 def test_the_help_has_an_example():
     done = subprocess.run([sys.executable, KERNEL, "--help"], capture_output=True, text=True, check=True)
     assert "example: " in done.stdout
@@ -552,6 +551,7 @@ def test_the_help_has_an_example():
         assert key in done.stdout
 
 
+@pytest.mark.alone
 def test_the_check_runs_judges_and_cleans_up(site):  # noqa: F811
     without_portable_bands(site)
     done, entries = reframe(

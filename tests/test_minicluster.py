@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from conftest import CHECKOUT, MPI_ENVIRONMENT, Minicluster
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.cluster
 
 HELLO = """
 #define _GNU_SOURCE

@@ -20,6 +20,8 @@ from samples import case, make_night
 
 from iogauge import nightly
 from iogauge.errors import InputError
+from iogauge.history.database import History
+from iogauge.history.reading import list_series
 from iogauge.night import Night
 
 IOGAUGE = Path(sys.executable).parent / "iogauge"
@@ -57,6 +59,11 @@ def run(environment: dict[str, str], *arguments: str) -> tuple[int, str, str]:
 def only_night(tmp_path: Path) -> tuple[Night, Path]:
     (folder,) = (path for path in (tmp_path / "home" / "runs").iterdir() if path.is_dir())
     return Night.load(folder / "night.json"), folder
+
+
+def series_in_history(tmp_path: Path) -> set[str]:
+    with History(str(tmp_path / "home" / "history.sqlite")).reading() as connection:
+        return {one.key for one in list_series(connection)}
 
 
 def processes_below(folder: Path) -> list[str]:
@@ -98,6 +105,9 @@ def test_a_night_is_recorded_shown_and_leaves_no_data(tmp_path, environment):
     assert (folder / "index.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     for measured in night.cases:
         assert (Path(measured.stage) / "records.jsonl").exists(), "the evidence named is not there"
+    assert night.notes == ()
+    assert series_in_history(tmp_path) >= {row.key for _, row in night.rows}, "the history has it when it ends"
+    assert set(night.earlier_nights.values()) == {0}
     assert list((tmp_path / "scratch").iterdir()) == []
     assert case_folders() == before
 
@@ -130,6 +140,7 @@ def test_a_stopped_night_ends_its_jobs_and_keeps_what_was_measured(tmp_path, env
     assert night.cause == f"stopped by {number.name}"
     assert "particles/write/disk/1x1/CC/hdf5" in {row.key for _, row in night.rows}
     assert not any(row.benchmark == "segments" for _, row in night.rows)
+    assert "particles/write/disk/1x1/CC/hdf5" in series_in_history(tmp_path)
     assert f"INCOMPLETE: stopped by {number.name}" in out
     assert "particles write CC" in out
     assert "Incomplete" in (folder / "index.html").read_text(encoding="utf-8")

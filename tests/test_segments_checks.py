@@ -44,8 +44,8 @@ def test_the_older_patterns_keep_their_names(site):
 
 @pytest.mark.skipif(shutil.which("h5perf_serial") is None, reason="needs h5perf_serial (Debian: hdf5-tools)")
 def test_h5perf_serial_runs_in_turn_with_the_kernel_and_is_evidence(site):
-    name = "H5perfSerialCheck.*memory.*access=across"
-    done, entries = reframe(site, "-r", "-S", "H5perfSerialCheck.rounds=2", name=name)
+    name = "H5perfSerialBesideCheck.*memory.*access=across"
+    done, entries = reframe(site, "-r", "-S", "H5perfSerialBesideCheck.rounds=2", name=name)
     assert done.returncode == 0, done.stdout
     entry = one(entries)
     assert entry["band_key"] == "segments/write/memory/1x1/file-per-process-3d-order1x2x3-sec2/hdf5"
@@ -61,7 +61,7 @@ def test_h5perf_serial_runs_in_turn_with_the_kernel_and_is_evidence(site):
 
 
 def test_without_the_program_the_case_is_skipped_and_says_what_is_missing(site):
-    options = ("-S", "H5perfSerialCheck.program=no-such-program")
-    done, _ = reframe(site, "--dry-run", *options, name="H5perfSerialCheck.*memory.*access=line")
+    options = ("-S", "H5perfSerialBesideCheck.program=no-such-program")
+    done, _ = reframe(site, "--dry-run", *options, name="H5perfSerialBesideCheck.*memory.*access=line")
     assert "needs no-such-program in PATH (Debian: hdf5-tools; Spack: hdf5 +tools)" in done.stdout
     assert "1 skipped" in done.stdout

@@ -116,7 +116,7 @@ def with_changes(**changes):
         ({"cpus_per_node": 3}, "cpus_per_node", "3 are fewer than 4 ranks per node"),
         ({"launcher_options": ["-ppn {rank}"]}, "launcher_options.0", "{rank} is unknown; allowed: {nodes}, {ranks}"),
         ({"launcher_options": ["-ppn {ranks"]}, "launcher_options.0", "braces"),
-        ({"options": {"particle": {}}}, "options.particle", "allowed: benchio, blocks, formats"),
+        ({"options": {"particle": {}}}, "options.particle", "allowed: benchio, blocks, fft, formats"),
         ({"options": {"particles": {"step": 5}}}, "options.particles.step", "allowed: alignment, fraction, particles"),
         ({"options": {"particles": {"steps": "5"}}}, "options.particles.steps", "integer, not '5'"),
         ({"options": {"particles": {"fraction": 2.0}}}, "options.particles.fraction", "less than or equal to 1"),
@@ -271,18 +271,19 @@ def variables_of_checks() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for path in (CHECKOUT / "reframe_checks").glob("*.py"):
         classes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
-        assigned = [node for one in classes for node in one.body if isinstance(node, ast.Assign)]
-        kernels = [n.value.value for n in assigned if n.targets[0].id == "kernel"]
-        for node in assigned:
-            if isinstance(node.value, ast.Call) and node.value.func.id == "variable":
-                found.setdefault(kernels[0], {})[node.targets[0].id] = node.value.args[0].id
+        for one in classes:
+            assigned = [node for node in one.body if isinstance(node, ast.Assign)]
+            variables = [n for n in assigned if isinstance(n.value, ast.Call) and n.value.func.id == "variable"]
+            for kernel in [n.value.value for n in assigned if n.targets[0].id == "kernel"]:
+                found.setdefault(kernel, {}).update({n.targets[0].id: n.value.args[0].id for n in variables})
     return found
 
 
 def test_the_options_are_the_checks_variables_with_their_types():
     common = {"repeats", "warmup", "time_limit"}
     checks = variables_of_checks()
-    for name in ("benchio", "h5bench", "h5perf", "hdf5_iotest", "ior"):  # of all upstream benchmarks, in their mixin
+    upstream = ("benchio", "fft", "h5bench", "h5perf", "h5perf_serial", "hdf5_iotest", "ior")
+    for name in upstream:  # of all of them, in their mixin
         checks[name] |= {"program": "str", "launch_seconds": "int"}
     assert "particles" in checks["particles"]
     options = {

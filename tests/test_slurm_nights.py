@@ -19,7 +19,7 @@ from iogauge.night import Night
 from iogauge.nightly import run_night
 from iogauge.scheduler import why_ended
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.cluster
 
 IOGAUGE = Path(sys.executable).parent / "iogauge"
 SMALL = ("--set", "particles=4096", "--set", "repeats=2", "--set", "warmup=0")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from samples import case, make_night
-from test_reframe_checks import CC_MEMORY, SMALL, copy_of_site, one, reframe, use_built_kernels
+from test_reframe_checks import CC_MEMORY, SMALL, copy_of_site, one, reframe, use_built_kernels, without_portable_bands
 from test_upstream_checks import nowhere
 
 from iogauge import terminal
@@ -152,6 +152,7 @@ def test_an_environments_extras_are_checked_with_file_line_and_key(tmp_path, ext
 def site(tmp_path: Path) -> Path:
     """With particles and IOR only, an environment for each arm, and a spack-setup that does what SETUP says."""
     copy = copy_of_site(tmp_path)
+    without_portable_bands(copy)  # rates are not what these tests are about
     for path in (copy / "reframe_checks").glob("*.py"):
         if path.stem not in ("__init__", "particles", "ior"):
             path.unlink()

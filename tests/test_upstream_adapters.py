@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import pytest
 from conftest import CHECKOUT
 from upstream_outputs import (
+    FFT,
+    fft_launch,
     h5bench_configuration,
     h5bench_launch,
     ini,
@@ -17,8 +20,8 @@ from upstream_outputs import (
     text,
 )
 
-from iogauge.adapters import benchio, fft, h5bench, h5perf, hdf5_iotest, ior
-from iogauge.adapters.upstream import Job, Launch, load_launch
+from iogauge.adapters import benchio, fft, h5bench, h5perf, h5perf_serial, hdf5_iotest, ior
+from iogauge.adapters.upstream import KEPT, Job, Launch, load_launch
 from iogauge.bands import PortableBands, SiteBands
 from iogauge.errors import InputError, Refusal
 from iogauge.judge import Expectation, judge
@@ -110,6 +113,14 @@ def test_a_rate_that_is_not_the_bytes_over_the_seconds_is_refused():
         ior.read_report, report.replace("150.30     154", "950.30     154")
     )
     assert "IOPS" in refusal(ior.read_report, report.replace("0.413959", "0.213959"))
+
+
+def test_phases_that_exceed_the_whole_are_no_mistake_of_iors():
+    """Each is from its first rank's begin to its last rank's end, and so they overlap."""
+    _, read = ior.measurements(job(4), [ior_launch(text("ior/HDF5-shared-verify.txt"))])
+    first = read.repeats[0]
+    assert sum(phase for phase in first.phases if phase) > 1.5 * first.total_seconds
+    assert read.observed[0] == pytest.approx(64 / 0.033172)
 
 
 def test_an_ior_of_many_worlds_is_refused():
@@ -329,7 +340,7 @@ def test_a_json_of_h5benchs_runner_is_taken_as_it_is():
     [
         (lambda s: s["benchmarks"].pop(0), "t.h5 is written by no benchmark before"),
         (lambda s: s["benchmarks"][0]["configuration"].update(FILE_PATTERN="INTERLEAVED"), "was written interleaved"),
-        (lambda s: s["benchmarks"][1].update(benchmark="amrex"), "benchmark 2 (amrex): what amrex prints is not read"),
+        (lambda s: s["benchmarks"][1].update(benchmark="amrex"), "benchmark 2 (amrex): amrex prints no time"),
         (lambda s: s["benchmarks"][1]["configuration"].update(DIM_1="2048"), "not within those written"),
         (lambda s: s["benchmarks"][0]["configuration"].update(MODE="ASYNC"), "vol: ASYNC needs path and connector"),
         (lambda s: s.update(benchmarks=[]), "benchmarks: no benchmark"),
@@ -431,6 +442,14 @@ def test_rows_too_many_too_few_or_twice_are_refused():
     assert "does not begin with hdf5_iotest's header" in refusal(hdf5_iotest.read_csv, "", all_cases)
 
 
+def test_the_other_csv_that_h5benchs_metadata_kind_writes_is_refused():
+    """An old fork of it, with 27 columns and times of two decimals."""
+    c = iotest_configuration("np4", 4)
+    assert "does not begin with hdf5_iotest's header" in refusal(
+        hdf5_iotest.read_csv, text("h5bench_kinds/metadata.csv"), c
+    )
+
+
 def test_a_build_whose_verification_distorts_its_times_is_refused():
     launch = iotest_launch("verify")
     assert "Data verification enabled" in refusal(
@@ -463,7 +482,7 @@ LOCAL = "128 128 128 local serial proc node mpiio hdf5 unstriped striped"
 
 def benchio_proof(arguments: benchio.Arguments, ranks: int) -> Launch:
     files = benchio.files_of(arguments, ranks, 1)
-    return Launch(files={name + benchio.KEPT: arguments.logical_bytes(ranks) for name in files}, name="the proof")
+    return Launch(files={name + KEPT: arguments.logical_bytes(ranks) for name in files}, name="the proof")
 
 
 def test_benchios_rates_follow_from_bytes_and_seconds():
@@ -475,6 +494,17 @@ def test_benchios_rates_follow_from_bytes_and_seconds():
     assert (serial.interface, serial.logical_bytes) == ("posix", 64 * MIB)
     assert serial.observed[0] == pytest.approx(64 / 0.142688636999992)
     assert (serial.raw, serial.best_raw) == ((), None), "it times everything together"
+
+
+def test_what_a_network_library_writes_into_benchios_report_is_no_part_of_it():
+    arguments = benchio.check_arguments(LOCAL, 4)
+    said = "[1795286443.350529] [n3:50029:0]           flush.c:26   UCX  ERROR req 0x55b8: error during flush\n"
+    launch = Launch(stdout=text("benchio/np4_local.txt") + said, exit_code=0, name="launch 1")
+    assert len(benchio.measurements(job(4), [launch], arguments, proof=benchio_proof(arguments, 4))) == 10
+    launch = Launch(stdout=launch.stdout + "flush failed\n", exit_code=0, name="launch 1")
+    assert "'flush failed' after the end of the report" in refusal(
+        benchio.measurements, job(4), [launch], arguments, proof=benchio_proof(arguments, 4)
+    )
 
 
 @pytest.mark.parametrize("name", ["missing_dir", "missing_dir_hdf5", "missing_dir_mpiio"])
@@ -544,6 +574,12 @@ def test_h5perf_that_did_nothing_is_refused_though_it_prints_a_report(name):
     assert "a rate of 0" in refusal(h5perf.read_report, text(f"h5perf/{name}.txt"))
 
 
+def test_what_a_network_library_says_is_no_failure_of_h5perfs():
+    said = "[n3:38574] common_ucx.c:470  Error: ucp_disconnect_nb(3) failed: Endpoint timeout\n"
+    launch = Launch(stdout=text("h5perf/default.txt"), stderr=said, exit_code=0, name="launch 1")
+    assert len(h5perf.measurements(job(2), [launch], H5PERF)) == 6
+
+
 def test_another_h5perf_than_asked_and_a_file_too_small_are_refused():
     launch = Launch(stdout=text("h5perf/interleaved_collective.txt"), exit_code=0, name="launch 1")
     assert "was asked for" in refusal(h5perf.measurements, job(2), [launch], H5PERF)
@@ -556,35 +592,177 @@ def test_another_h5perf_than_asked_and_a_file_too_small_are_refused():
     )
 
 
+def test_h5perf_that_halves_the_ranks_is_refused():
+    """As it does unless it is told how many: what is printed first is of all ranks, what comes then of half of them."""
+    assert "'rank 0: Number of processes=1:2'" in refusal(h5perf.read_report, text("h5perf/halving.txt"))
+
+
+def test_sizes_of_h5perf_that_would_make_rates_of_0_are_answered_before_the_run():
+    H5PERF.check()
+    with pytest.raises(InputError, match="bytes of a rank, transfers of 300000 and blocks of 262144: each has to be"):
+        h5perf.Case(3000000, 300000, 262144).check()
+
+
+# h5perf_serial
+
+SERIAL = h5perf_serial.Case(dataset=(4 * MIB,), transfer=(MIB,), order=(1,))
+
+
+def serial_launch(name: str = "line", **changes) -> Launch:
+    fields = {"stdout": text(f"h5perf_serial/{name}.txt"), "exit_code": 0, "cached_after": 1.0, "name": "launch 1"}
+    return Launch(**fields | changes)
+
+
+def test_seconds_are_made_of_h5perf_serials_rates_again():
+    files = {"#sio_tmp.posix": 4 * MIB, "#sio_tmp.h5": 4 * MIB + 2048}
+    found = h5perf_serial.measurements(job(1), [serial_launch(files=files)] * 2, SERIAL)
+    by_name = {(m.operation, m.interface): m for m in found}
+    report = h5perf_serial.read_report(text("h5perf_serial/line.txt"))
+    write = by_name["write", "hdf5"]
+    assert write.observed == pytest.approx([report.result("hdf5").write_open_close.average] * 2)
+    assert write.raw == pytest.approx([report.result("hdf5").write.average] * 2)
+    assert (write.role, by_name["write", "posix"].differs) == ("main", {"interface": "posix"})
+    assert by_name["read", "hdf5"].cached_fraction == 1.0, "read what was just written"
+    assert (write.verified, write.program.verifies, write.software.hdf5) == (False, False, "1.10.8")
+    judgement = judge(found, Expectation(file_system="disk", type="other", nodes=1, ranks_per_node=1), *NO_BANDS)
+    assert judgement.rows[0].key == "h5perf_serial/write/disk/1x1/file-per-process-1d-sec2/hdf5"
+
+
+@pytest.mark.parametrize(
+    ("launch", "why"),
+    [
+        (serial_launch("1g"), "it ran 3 iterations"),
+        (serial_launch("default"), "it ran 1 iterations of dataset=(100, 200)"),
+        (serial_launch(stdout=text("h5perf_serial/line.txt").replace("driver=sec2", "driver=stdio")), "driver='stdio'"),
+        (serial_launch(stderr=text("h5perf_serial/full_file_system.err")), "Assertion failed (POSIXWRITE)"),
+        (
+            serial_launch("chunk_too_large", stderr=text("h5perf_serial/chunk_too_large.err")),
+            "exit code 0, but said: HDF5 Dataset Create failed",
+        ),
+        (serial_launch("chunk_too_large"), "a rate of 0: it failed"),
+        (serial_launch("help"), "exit code 0, but said: usage:"),
+        (serial_launch(stdout=""), "the report ends where"),
+        (serial_launch(files={"#sio_tmp.posix": 4 * MIB}), "hdf5 left 0 bytes in its files, 4194304 were written"),
+        (serial_launch(files={"#sio_tmp.h5": 4 * MIB}), "posix left 0 bytes in its files"),
+    ],
+)
+def test_an_h5perf_serial_that_did_not_do_what_was_asked_is_refused(launch, why):
+    assert why in refusal(h5perf_serial.measurements, job(1), [launch], SERIAL)
+
+
+def test_an_h5perf_serial_of_several_ranks_is_refused():
+    assert "ran on 1 rank, the launcher started 2" in refusal(
+        h5perf_serial.measurements, job(2), [serial_launch()], SERIAL
+    )
+
+
 # The File Format Comparison
 
-
-def fft_launch(**changes: str) -> Launch:
-    return Launch(exit_code=0, texts={n: text(f"fft/{n}.csv") for n in fft.FORMATS} | changes, name="launch 1")
+VERSIONS = {"h5py": "3.16.0", "h5py-hdf5": "2.0.0", "netCDF4": "1.7.5", "netCDF4-hdf5": "1.14.6", "zarr": "2.18.7"}
 
 
-def test_the_file_format_comparison_has_no_read_and_no_baseline():
-    found = fft.measurements(job(1), fft_launch(), {n: n for n in fft.FORMATS}, datasets=4, elements=[64, 64, 8])
-    assert {m.operation for m in found} == {"create", "write", "open"}
+def fft_measurements(launch: Launch) -> list[Measurement]:
+    return fft.measurements(job(1), [launch], FFT, versions=VERSIONS)
+
+
+def test_the_file_format_comparison_has_no_read_no_baseline_and_no_opening_of_netcdf():
+    """Its reads count printing and come from the cache, its layouts differ, and netCDF4 opens its variables with the file."""
+    found = fft_measurements(fft_launch())
+    assert [(m.interface, m.operation) for m in found] == [
+        *(("hdf5", operation) for operation in ("create", "write", "open")),
+        *(("netcdf", operation) for operation in ("create", "write")),
+        *(("zarr", operation) for operation in ("create", "write", "open")),
+    ]
     assert {m.role for m in found} == {"main"}
-    write = next(m for m in found if (m.operation, m.interface) == ("write", "hdf5"))
-    assert write.logical_bytes == 4 * 64 * 64 * 8 * 4
-    assert write.observed[0] == pytest.approx(0.5 / (0.24829650010360638 * 4 / 1000))
+    create, write = found[:2]
+    assert (write.logical_bytes, write.file_bytes) == (2 * 8 * 8 * 4, 2560)
+    assert write.observed[0] == pytest.approx(512 / MIB / (0.18663650189409964 * 2 / 1000))
+    assert create.observed[0] == pytest.approx(1000 / 0.2119644996128045)
+    assert [m.software.hdf5 for m in found[::3]] == ["2.0.0", "1.14.6", None]
+    assert write.software.packages == {"h5py": "3.16.0", "netCDF4": "1.7.5", "zarr": "2.18.7"}
+    assert not write.verified
 
 
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
         ("Trial 3", "Trial 4", "not those of 5 trials"),
-        ("0.24829650010360638", "0.2", "the average of Dataset Write Time is not that of the trials"),
-        ("0.24829650010360638", "nan", "'nan' is no number"),
-        ("0.24829650010360638", "-0.25", "'-0.25' is no number"),
+        ("0.18663650189409964", "0.2", "the average of Dataset Write Time is not that of the trials"),
+        ("0.18663650189409964", "nan", "'nan' is no number"),
+        ("0.18663650189409964", "-0.25", "'-0.25' is no number"),
         ("Dataset Open Time", "Open", "does not begin with HDF5's header"),
     ],
 )
 def test_a_changed_csv_of_the_file_format_comparison_is_refused(old, new, why):
-    launch = fft_launch(HDF5=text("fft/HDF5.csv").replace(old, new, 1))
-    assert why in refusal(fft.measurements, job(1), launch, {"HDF5": "HDF5"}, datasets=4, elements=[64, 64, 8])
+    table = text("fft/HDF5.csv").replace(old, new, 1)
+    launch = fft_launch()
+    assert why in refusal(
+        fft_measurements, dataclasses.replace(launch, texts={**launch.texts, FFT.result("HDF5"): table})
+    )
+
+
+ONE_ARRAY = re.search(r"^\[\[.*?\]\]\n", text("fft/2x8x8.out"), re.MULTILINE | re.DOTALL)[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"stdout": text("fft/2x8x8.out").replace(ONE_ARRAY, "")}, "it read back 29 arrays, 30 were to be"),
+        ({"stdout": text("fft/2x8x8.out").replace(ONE_ARRAY, re.sub("[1-9]", "0", ONE_ARRAY))}, "was never written"),
+        ({"stdout": text("fft/2x8x8.out").replace(ONE_ARRAY, ONE_ARRAY.replace("0.2", "--", 1))}, "was never written"),
+        ({"stdout": ""}, "it read back 0 arrays"),
+        ({"stderr": text("fft/zarr3.err"), "exit_code": 1}, "TypeError: open() takes from 0 to 1 positional arguments"),
+        ({"files": {"datasets_test/files/arrays.hdf5.kept": 511}}, "HDF5 left 511 bytes in its first file, 512 were"),
+        ({"texts": {}}, "HDF5_2_[8, 8].csv was not written"),
+    ],
+)
+def test_a_file_format_comparison_that_did_not_write_or_read_is_refused(changes, why):
+    assert why in refusal(fft_measurements, fft_launch(**changes))
+
+
+def test_a_python_without_what_the_file_format_comparison_needs_is_refused_by_name():
+    found = fft.read_versions(Launch(stdout=json.dumps(VERSIONS), exit_code=0))
+    assert found == VERSIONS
+    new = Launch(stderr="zarr 3.1.0: File-Format-Testing needs zarr before 3\n", exit_code=1, name="versions")
+    assert "zarr 3.1.0: File-Format-Testing needs zarr before 3" in refusal(fft.read_versions, new)
+    missing = Launch(stderr="Traceback:\nModuleNotFoundError: No module named 'h5py'\n", exit_code=1, name="versions")
+    assert "No module named 'h5py'" in refusal(fft.read_versions, missing)
+    assert "no versions" in refusal(fft.read_versions, Launch(exit_code=0, name="versions"))
+
+
+def test_its_own_samples_are_configurations_of_the_file_format_comparison(tmp_path):
+    """As in its repository: two keys that it does not look at are there too."""
+    path = tmp_path / "4.yaml"
+    path.write_text(
+        "FILE_NAME: 2048_Datasets\nNUMBER_DATASETS: 2048\nNUMBER_ELEMENTS:\n  - 256\nCHUNK_SIZE: 0\nMIN_DATA_VALUE: 1\n"
+    )
+    found = fft.read_configuration(path)
+    assert (found.name, found.datasets, found.elements) == ("2048_Datasets", 2048, (256,))
+    assert found.logical_bytes == 2 << 20
+    path.write_text(found.text())
+    assert fft.read_configuration(path).logical_bytes == 2 << 20
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("FILE_NAME: ../x\nNUMBER_DATASETS: 1\nNUMBER_ELEMENTS: [1]\n", "own.yaml:1: FILE_NAME: "),
+        ("FILE_NAME: x\nNUMBER_DATASETS: 0\nNUMBER_ELEMENTS: [1]\n", "own.yaml:2: NUMBER_DATASETS: "),
+        ("FILE_NAME: x\nNUMBER_DATASETS: 1\nNUMBER_ELEMENTS: [1, 2, 3, 4]\n", "own.yaml:3: NUMBER_ELEMENTS: "),
+        ("FILE_NAME: x\nNUMBER_DATASETS: 1\nNUMBER_ELEMENTS: 5\n", "own.yaml:3: NUMBER_ELEMENTS: "),
+        ("FILE_NAME: x\nNUMBER_DATASETS: 1\n", "NUMBER_ELEMENTS: missing"),
+        ("FILE_NAME: x\nDATASETS: 1\nNUMBER_ELEMENTS: [1]\n", "own.yaml:2: DATASETS: unknown key; allowed: CHUNK_SIZE"),
+        ("- 1\n", "own.yaml"),
+        ("", "own.yaml"),
+        ("a: [", "own.yaml:1: not YAML"),
+    ],
+)
+def test_a_yaml_that_the_file_format_comparison_would_take_otherwise_is_answered_before_the_run(tmp_path, text, why):
+    path = tmp_path / "own.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError) as raised:
+        fft.read_configuration(path)
+    assert why in str(raised.value)
 
 
 # What all of them share

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
+from conftest import CHECKOUT
 from test_axes import UPSTREAM
-from test_reframe_checks import SMALL, copy_of_site, one, reframe, use_built_kernels
+from test_reframe_checks import SMALL, copy_of_site, one, reframe, use_built_kernels, values
+
+from iogauge.adapters.upstream import load_launch
+from iogauge.errors import Refusal
+
+#: The file of a check, by its name.
+CHECKS = {
+    "BenchioCheck": "benchio",
+    "FileFormatComparisonCheck": "file_format_comparison",
+    "H5benchCheck": "h5bench",
+    "H5perfCheck": "h5perf",
+    "H5perfSerialCheck": "h5perf_serial",
+    "Hdf5IotestCheck": "hdf5_iotest",
+    "IorCheck": "ior",
+}
 
 #: Where the programs are, for these tests: a folder with all of them; without, PATH.
 PROGRAMS = os.environ.get("IOGAUGE_UPSTREAM_PROGRAMS", "")
@@ -16,12 +33,14 @@ PROGRAMS = os.environ.get("IOGAUGE_UPSTREAM_PROGRAMS", "")
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """With these checks only: they are listed sooner."""
-    site = copy_of_site(tmp_path)
+    return copy_of_site(tmp_path)
+
+
+def only(site: Path, *names: str) -> None:
+    """Of all checks: ReFrame lists the sooner."""
     for path in (site / "reframe_checks").glob("*.py"):
-        if path.stem not in ("__init__", *(f"{name}" for name in RUNS)):
+        if path.stem not in ("__init__", *names):
             path.unlink()
-    return site
 
 
 def program(name: str) -> str:
@@ -44,37 +63,38 @@ def nowhere(site: Path) -> dict[str, str]:
 
 
 def test_a_benchmark_that_is_not_there_is_listed_once_and_says_what_it_needs(site):
+    only(site, *CHECKS.values())
     names = [argument for check in UPSTREAM for argument in ("-n", check)]
-    done, _ = reframe(site, "-l", *names, **nowhere(site))
-    listed = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("- ")]
-    assert sorted(listed) == sorted(UPSTREAM)
-    done, entries = reframe(site, "--dry-run", "-n", "IorCheck", **nowhere(site))
-    assert (
-        "needs ior in PATH or the Spack arm (Spack: ior +hdf5), named in the environment's extras (programs: {ior: PATH})"
-        in done.stdout
-    )
-    assert one(entries)["result"] == "skip"
-    done, _ = reframe(site, "-l", "-t", "^nightly$", *names, **nowhere(site))
-    assert "Found 0 check(s)" in done.stdout, "the night is not told each time"
+    # Debian's h5perf_serial may be there.
+    done, entries = reframe(site, "--dry-run", *names, "-S", "H5perfSerialCheck.program=/no/such", **nowhere(site))
+    assert sorted(entry["name"].split()[0] for entry in entries) == sorted(UPSTREAM)
+    assert {entry["result"] for entry in entries} == {"skip"}
+    assert all("nightly" not in entry["tags"] for entry in entries), "the night is not told each time"
+    for needed in (
+        "needs ior in PATH or the Spack arm (Spack: ior +hdf5), named in the environment's extras (programs: {ior: PATH})",
+        "needs runner.py, python3 in PATH (asriniket/File-Format-Testing, and as fft-python a Python with zarr before 3)",
+    ):
+        assert needed in done.stdout
 
 
 def test_a_program_is_found_by_a_variable_and_by_the_environments_extras(site):
+    only(site, "ior", "benchio")
     folder = site.parent / "bin"
     folder.mkdir()
     for name in ("ior", "benchio"):
         (folder / name).write_text("#!/bin/sh\nexit 1\n")
         (folder / name).chmod(0o755)
-    done, _ = reframe(site, "-l", "-n", "IorCheck", "-S", f"IorCheck.program={folder}", **nowhere(site))
-    assert done.stdout.count("- IorCheck") > 10
     config = site / "site_configs" / "local.py"
     old = '"extras": {"darshan": darshan} if darshan else {}'
     assert old in config.read_text()
     config.write_text(config.read_text().replace(old, f'"extras": {{"programs": {{"benchio": "{folder}"}}}}'))
-    done, _ = reframe(site, "-l", "-n", "BenchioCheck", **nowhere(site))
+    done, _ = reframe(site, "-l", "-S", f"IorCheck.program={folder}", **nowhere(site))
+    assert done.stdout.count("- IorCheck") > 10
     assert done.stdout.count("- BenchioCheck") > 10
 
 
 def test_a_program_that_fails_makes_the_case_invalid_with_its_own_words(site, kernels):
+    only(site, "ior")
     use_built_kernels(site, kernels)
     folder = site.parent / "bin"
     folder.mkdir()
@@ -95,6 +115,29 @@ def test_a_program_that_fails_makes_the_case_invalid_with_its_own_words(site, ke
     assert not list(Path("/dev/shm").glob("iogauge-case.*"))
 
 
+def test_a_launch_that_hangs_is_ended_and_there_are_no_more(tmp_path):
+    """As an IOR did whose first rank had ended with exit code 1: mpirun waited for ever."""
+    case = tmp_path / "case"
+    case.mkdir()
+    script = """. {}/reframe_checks/src/upstream.sh
+iogauge_launch 0 60 'some file.csv:b' bash -c 'echo said; echo 1 > "some file.csv"'
+iogauge_launch 1 1 '' bash -c 'echo begun; exec sleep 60'
+iogauge_launch 2 60 '' touch never
+"""
+    environment = {**os.environ, "IOGAUGE_CASE_DIR": str(case)}
+    began = time.monotonic()
+    subprocess.run(["bash", "-c", script.format(CHECKOUT)], cwd=tmp_path, env=environment, check=False, timeout=50)
+    assert time.monotonic() - began < 40
+    first = load_launch(tmp_path, 0, name="first", results=["some file.csv", "b"])
+    assert (first.stdout, first.exit_code, dict(first.texts)) == ("said\n", 0, {"some file.csv": "1\n"})
+    hung = load_launch(tmp_path, 1, name="write 1")
+    assert (hung.stdout, hung.exit_code) == ("begun\n", 124)
+    with pytest.raises(Refusal, match="write 1: ior was ended after its time limit"):
+        hung.check("ior")
+    assert load_launch(tmp_path, 2, name="later").exit_code is None
+    assert not (case / "never").exists()
+
+
 @pytest.mark.parametrize(
     ("check", "own", "why"),
     [
@@ -103,9 +146,11 @@ def test_a_program_that_fails_makes_the_case_invalid_with_its_own_words(site, ke
         ("Hdf5IotestCheck", "FILE", "own.txt:1: 'no ini': 'key = value' is expected"),
         ("H5benchCheck", "FILE", "own.txt:1: not JSON"),
         ("H5benchCheck", "/no/such/file", "cannot be read"),
+        ("FileFormatComparisonCheck", "FILE", "own.txt: Input should be"),
     ],
 )
 def test_a_wrong_configuration_of_a_sites_own_ends_reframe_with_exit_code_2(site, check, own, why):
+    only(site, CHECKS[check])
     written = site.parent / "own.txt"
     written.write_text("no ini\n")
     own = own.replace("FILE", str(written))
@@ -120,6 +165,7 @@ RUNS = {
     "benchio": ("BenchioCheck %memory %case=shared", (), "benchio"),
     "h5bench": ("H5benchCheck %memory %case=CC-1d", (), "h5bench_write"),
     "h5perf": ("H5perfCheck %memory %access=contiguous", (), "h5perf"),
+    "h5perf_serial": ("H5perfSerialCheck %memory %access=chunked", (), "h5perf_serial"),
 }
 
 
@@ -127,6 +173,7 @@ RUNS = {
 def test_the_real_program_is_run_and_judged_under_the_name_that_it_announces(site, kernels, name):
     case, options, executable = RUNS[name]
     where = program(executable)
+    only(site, name)
     use_built_kernels(site, kernels)
     check = case.split()[0]
     case = case.replace(" %", " %ranks_per_node=1 %", 1)
@@ -136,4 +183,33 @@ def test_the_real_program_is_run_and_judged_under_the_name_that_it_announces(sit
     mains = {row["key"] for row in entry["judgement"]["rows"] if row["role"] == "main"}
     assert mains == set(entry["series_keys"])
     assert all(m["program"]["name"].startswith(name) for m in entry["measurements"])
+    assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+
+
+def test_the_original_file_format_comparison_is_run_as_it_is_with_a_yaml_of_ones_own(site, kernels):
+    """IOGAUGE_UPSTREAM_FFT is its checkout, IOGAUGE_UPSTREAM_FFT_PYTHON a Python with zarr before 3 and the rest."""
+    checkout, python = (os.environ.get(f"IOGAUGE_UPSTREAM_FFT{name}", "") for name in ("", "_PYTHON"))
+    if not (checkout and python):
+        pytest.skip(
+            "needs File-Format-Testing: its checkout in IOGAUGE_UPSTREAM_FFT, a Python in IOGAUGE_UPSTREAM_FFT_PYTHON"
+        )
+    only(site, "file_format_comparison")
+    use_built_kernels(site, kernels)
+    own = site.parent / "own"
+    own.mkdir()
+    for number, elements in enumerate(([256], [16, 4, 8])):
+        text = f"FILE_NAME: some arrays {number}\nNUMBER_DATASETS: 3\nNUMBER_ELEMENTS: {elements}\nCHUNK_SIZE: 0\n"
+        (own / f"{number}.yaml").write_text(text)
+    options = [f"FileFormatComparisonCheck.{name}={value}"
+               for name, value in (("program", checkout), ("python", python), ("own", own))]  # fmt: skip
+    arguments = [argument for option in options for argument in ("-S", option)]
+    before = sorted(Path(checkout).rglob("*"))
+    done, entries = reframe(site, "-r", *arguments, name="FileFormatComparisonCheck %memory %case=own")
+    assert done.returncode == 0, done.stdout
+    entry = one(entries)
+    assert {row["key"] for row in entry["judgement"]["rows"]} == set(entry["series_keys"])
+    assert len(entry["series_keys"]) == 2 * 8
+    assert len(values(entry)) == 2 * 2 * 8, "formats and patterns have variables of their own"
+    assert all(len(m["repeats"]) == 5 and m["software"]["packages"]["zarr"] for m in entry["measurements"])
+    assert sorted(Path(checkout).rglob("*")) == before
     assert not list(Path("/dev/shm").glob("iogauge-case.*"))

@@ -16,7 +16,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iogauge.adapters.lines import Lines
-from iogauge.adapters.upstream import Interface, Job, Launch, Pattern, Printed, agree, printed, record, repeat, whole
+from iogauge.adapters.upstream import (
+    KEPT,
+    Interface,
+    Job,
+    Launch,
+    Pattern,
+    Printed,
+    agree,
+    printed,
+    record,
+    repeat,
+    whole,
+)
 from iogauge.errors import InputError, Refusal
 from iogauge.measurement import Measurement, Program
 
@@ -31,9 +43,6 @@ METHODS: dict[str, tuple[Interface, str]] = {
 }
 STRIPINGS = ("unstriped", "striped", "fullstriped")
 _MOST_ELEMENTS = 2**31 - 1
-
-#: The second name of a file: in the same folder, since some file systems have no links between folders.
-KEPT = ".kept"
 
 
 @dataclass(frozen=True)
@@ -113,6 +122,7 @@ class Report:
     """One run."""
 
     ranks: int
+    nodes: int
     grid: tuple[int, ...]
     array: tuple[int, ...]
     size: tuple[int, ...]
@@ -154,7 +164,9 @@ def read_report(text: str, what: str = "benchio") -> Report:
         agree(bytes_, result.rate, result.seconds, f"{what}: {result.method}")
     if size != tuple(n * p for n, p in zip(array, grid, strict=True)) or math.prod(grid) != int(ranks):
         raise Refusal(f"{what}: its process grid, array and global size do not belong together")
-    return Report(whole(ranks, f"{what}: processes", 1), grid, array, size, tuple(results))
+    return Report(
+        whole(ranks, f"{what}: processes", 1), whole(nodes, f"{what}: nodes", 1), grid, array, size, tuple(results)
+    )
 
 
 def _names(lines: Lines, known: Sequence[str] | dict[str, tuple[Interface, str]]) -> Iterator[str]:
@@ -232,15 +244,16 @@ def pattern_of(arguments: Arguments, method: str, striping: str, own: str = "") 
 
 
 def measurements(
-    job: Job, launches: Sequence[Launch], arguments: Arguments, *, proof: Launch, main: str = "", own: str = ""
+    job: Job, launches: Sequence[Launch], arguments: Arguments, *, proof: Launch | None, main: str = "", own: str = ""
 ) -> list[Measurement]:
     """The write of each method, a repeat for each launch; all but ``main`` are baselines of it, if there is one.
 
-    ``proof``: the launch before them, into files with two names. Raises :class:`Refusal`.
+    ``proof``: the launch before them, into files with two names; none of outputs that somebody kept. Raises :class:`Refusal`.
     """
     if not launches:
         raise Refusal("benchio: no launch")
-    check_proof(proof, arguments, job.ranks, job.probe.nodes)
+    if proof is not None:
+        check_proof(proof, arguments, job.ranks, job.probe.nodes)
     reports = [_read_launch(job, launch, arguments) for launch in launches]
     found = []
     for number, first in enumerate(reports[0].results):

@@ -8,14 +8,15 @@ verification is not used: it would be inside the times.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iogauge.adapters.h5perf_serial import Throughput, throughput
+from iogauge.adapters.h5perf_serial import FAILED, UNITS, Throughput, repeat_of, throughput
 from iogauge.adapters.lines import Lines
-from iogauge.adapters.upstream import Interface, Job, Launch, Printed, record, repeat, whole
-from iogauge.errors import Refusal
+from iogauge.adapters.upstream import Interface, Job, Launch, record, whole
+from iogauge.errors import InputError, Refusal
 from iogauge.measurement import Measurement, Program, Repeat
 
 #: As it names them, in the order in which it runs them.
@@ -25,7 +26,7 @@ _HEADINGS = {"posix": "POSIX", "mpiio": "MPIO", "phdf5": "PHDF5 (w/MPI-IO driver
 
 @dataclass(frozen=True)
 class Case:
-    """``bytes_of_rank`` in a dataset, moved in ``transfer_bytes`` of ``block_bytes``; all three are multiples."""
+    """``bytes_of_rank`` in a dataset, moved in ``transfer_bytes`` of ``block_bytes``; each a multiple of the next."""
 
     bytes_of_rank: int
     transfer_bytes: int
@@ -33,6 +34,16 @@ class Case:
     interleaved: bool = False
     collective: bool = False
     chunked: bool = False
+
+    def check(self) -> None:
+        """Raises :class:`InputError` for sizes with which it would print rates of 0."""
+        sizes = (self.bytes_of_rank, self.transfer_bytes, self.block_bytes)
+        if min(sizes) < 1 or any(whole % part for whole, part in itertools.pairwise(sizes)):
+            raise InputError(
+                f"{sizes[0]} bytes of a rank, transfers of {sizes[1]} and blocks of {sizes[2]}: each has to be a multiple of "
+                f"the next",
+                file="h5perf's sizes",
+            )
 
     def words(self, ranks: int) -> list[str]:
         """The arguments of a launch that measures this and nothing else."""
@@ -61,13 +72,12 @@ class Report:
     results: dict[str, Result]
 
 
-_UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _SIZE = r"\d{1,15}(?:KB|MB|GB)?"
 
 
 def _bytes(text: str) -> int:
     match = re.fullmatch(r"(\d+)(\D*)", text)
-    return int(match[1]) * _UNITS[match[2]] if match else 0
+    return int(match[1]) * UNITS[match[2]] if match else 0
 
 
 def read_report(text: str, what: str = "h5perf") -> Report:
@@ -123,12 +133,6 @@ def read_report(text: str, what: str = "h5perf") -> Report:
     return Report(version, ranks, case, results)
 
 
-def _seconds(bytes_: int, rate: Throughput) -> Printed:
-    """Of one iteration: the rate has two decimals."""
-    value = bytes_ / 2**20 / rate.average
-    return Printed(value, value * 0.005 / rate.average)
-
-
 def measurements(job: Job, launches: Sequence[Launch], case: Case, *, main: str = "phdf5") -> list[Measurement]:
     """Write and read through each interface, a repeat for each launch; ``main`` is the case, the others are its baselines.
 
@@ -138,7 +142,7 @@ def measurements(job: Job, launches: Sequence[Launch], case: Case, *, main: str 
         raise Refusal("h5perf: no launch")
     reports = []
     for launch in launches:
-        launch.check("h5perf", r"must be a multiple", r"Create failed", r"\bfailed\b")
+        launch.check("h5perf", *FAILED)
         report = read_report(launch.stdout, launch.name)
         job.check_ranks("h5perf", report.ranks)
         if report.case != case:
@@ -187,12 +191,7 @@ def _repeat(result: Result, operation: str, bytes_: int, launch: Launch) -> Repe
     inside, whole_ = (
         (result.write, result.write_open_close) if operation == "write" else (result.read, result.read_open_close)
     )
-    return repeat(
-        total=_seconds(bytes_, whole_),
-        transfer=_seconds(bytes_, inside),
-        cached=(None, launch.cached_after) if operation == "read" else (None, None),
-        what=f"{launch.name}: {operation}",
-    )
+    return repeat_of(inside, whole_, operation, bytes_, launch)
 
 
 def _check_files(launch: Launch, bytes_: int) -> None:

@@ -2,6 +2,10 @@
 
 What it prints as MB/s are MiB/s (2^20 bytes). It ends with exit code 0 and prints rates also after a write that failed, so
 its stderr is read as well: it is silent when all went well. It verifies nothing of what it reads back.
+
+It prints rates alone, of all iterations together; one iteration a launch makes seconds of them again: bytes over rate.
+*Observed* are its open-close rates, the others go from the dataset's creation or opening to its closing, with a pass over
+the transfer buffer. It syncs nothing, and reads what it has just written.
 """
 
 from __future__ import annotations
@@ -15,11 +19,16 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from iogauge.adapters.lines import Lines
+from iogauge.adapters.upstream import Job, Launch, Pattern, Printed, record, repeat
 from iogauge.errors import Refusal
+from iogauge.measurement import Measurement, Program, Repeat
 
 Interface = Literal["posix", "hdf5"]
 
 _DRIVERS = ("sec2", "stdio", "core", "split", "multi", "family", "direct")
+
+#: What both programs say of a failure; a network library's "failed" is none of theirs.
+FAILED = (r"must be a multiple", r"^(?:HDF5 |MPI |MPI_File|POSIX |malloc ).*failed")
 
 #: A printed rate has two decimals; no order or product is known better than that.
 _PRINTED = 0.005
@@ -48,23 +57,61 @@ class Result(_Value):
     read_open_close: Throughput | None
 
 
-class Report(_Value):
-    """One run. Dimensions are bytes, slowest first; ``order`` names them from 1, the first is traversed first."""
+class Case(_Value):
+    """What is run. Dimensions are bytes, slowest first; ``order`` names them from 1, the first is traversed first."""
 
-    version: str
-    iterations: int
     dataset: tuple[int, ...]
     transfer: tuple[int, ...]
     order: tuple[int, ...]
-    chunk: tuple[int, ...]
-    extendible: bool
-    driver: str | None
-    results: tuple[Result, ...]
+    chunk: tuple[int, ...] = ()
+    extendible: bool = False
+    driver: str | None = "sec2"
 
     @property
     def logical_bytes(self) -> int:
         """Bytes of the dataset, written and read once an iteration."""
         return math.prod(self.dataset)
+
+    def words(self, iterations: int) -> list[str]:
+        """The arguments that ask for this."""
+
+        def listed(numbers: Sequence[int]) -> str:
+            return ",".join(map(str, numbers))
+
+        sizes = ["-e", listed(self.dataset), "-x", listed(self.transfer), "-r", listed(self.order)]
+        chunks = ["-c", listed(self.chunk)] if self.chunk else []
+        chosen = ["-i", str(iterations), "-v", str(self.driver)]
+        return ["-A", "posix,hdf5", *sizes, *chosen, *chunks, *["-t"] * self.extendible]
+
+    def pattern(self) -> Pattern:
+        """In the words of the kernel ``segments``."""
+        return {
+            "layout": "contiguous",
+            "file_per_process": True,
+            "datasets": 1,
+            "files": 1,
+            "dims": list(self.dataset),
+            "transfer_dims": list(self.transfer),
+            "order": list(self.order),
+            "chunk_bytes": math.prod(self.chunk) if self.chunk else 0,
+            "driver": str(self.driver),
+            "extendible": self.extendible,
+            "grow": self.extendible,
+            "fsync": False,
+        }
+
+
+class Report(Case):
+    """One run."""
+
+    version: str
+    iterations: int
+    results: tuple[Result, ...]
+
+    @property
+    def case(self) -> Case:
+        """What it says that it ran."""
+        return Case.model_validate(self.model_dump(include=set(Case.model_fields)))
 
     def result(self, interface: str) -> Result:
         """The result of an interface. Raises :class:`Refusal` when it was not run."""
@@ -100,13 +147,13 @@ def _text(source: Path | str) -> str:
         raise Refusal(f"h5perf_serial: {source.name}: {error}") from error
 
 
-_UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 
 def _sizes(lines: Lines, name: str) -> tuple[int, ...]:
     (text,) = lines.take(rf"{name}=((?:\d+(?:KB|MB|GB)?(?: |$))+)", f"{name}=")
     found = [re.fullmatch(r"(\d+)(\D*)", word) for word in text.split()]
-    sizes = tuple(int(match[1]) * _UNITS[match[2]] for match in found if match)
+    sizes = tuple(int(match[1]) * UNITS[match[2]] for match in found if match)
     if 0 in sizes:
         raise lines.refuse(f"{name} has a 0")
     return sizes
@@ -204,3 +251,130 @@ def throughput(lines: Lines, name: str, iterations: int, within: Throughput | No
     if within is not None and rates.average > within.average + 2 * _PRINTED:
         raise lines.refuse(f"{name}: faster than without opening and closing")
     return rates
+
+
+def seconds(bytes_: int, rate: Throughput) -> Printed:
+    """Of one iteration."""
+    value = bytes_ / 2**20 / rate.average
+    return Printed(value, value * _PRINTED / rate.average)
+
+
+def repeat_of(inside: Throughput, whole: Throughput, operation: str, bytes_: int, launch: Launch) -> Repeat:
+    """Of one iteration: without and with the file's opening and closing. Raises :class:`Refusal`."""
+    return repeat(
+        total=seconds(bytes_, whole),
+        transfer=seconds(bytes_, inside),
+        cached=(None, launch.cached_after) if operation == "read" else (None, None),
+        what=f"{launch.name}: {operation}",
+    )
+
+
+def measurements(job: Job, launches: Sequence[Launch], case: Case) -> list[Measurement]:
+    """Write and read through HDF5, the case, and through POSIX, its baseline; a repeat for each launch of one iteration.
+
+    Raises :class:`Refusal`.
+    """
+    if not launches:
+        raise Refusal("h5perf_serial: no launch")
+    job.check_ranks("h5perf_serial", 1)
+    reports = [_read_launch(launch, case) for launch in launches]
+    return [
+        record(
+            job,
+            Program(name="h5perf_serial", version=reports[0].version, verifies=False),
+            [
+                repeat_of(*_rates(report.result(interface), operation), operation, case.logical_bytes, launch)
+                for launch, report in zip(launches, reports, strict=True)
+            ],
+            benchmark="h5perf_serial",
+            operation=operation,
+            interface=interface,
+            role="main" if interface == "hdf5" else "baseline",
+            differs={} if interface == "hdf5" else {"interface": interface},
+            collective=False,
+            pattern=case.pattern(),
+            logical_bytes=case.logical_bytes,
+            file_bytes=case.logical_bytes,
+            hdf5=reports[0].version,
+        )
+        for interface in ("hdf5", "posix")
+        for operation in ("write", "read")
+    ]
+
+
+def _read_launch(launch: Launch, case: Case) -> Report:
+    launch.check("h5perf_serial", *FAILED, r"^usage:")
+    # Not all that is on its stderr is the program's: the launcher's words on networks are there too.
+    report = read_report(launch.stdout)
+    if report.case != case or report.iterations != 1:
+        raise Refusal(
+            f"{launch.name}: it ran {report.iterations} iterations of {report.case}, one of {case} was asked for"
+        )
+    _check_files(launch, case.logical_bytes)
+    return report
+
+
+def _rates(result: Result, operation: str) -> tuple[Throughput, Throughput]:
+    if operation == "write":
+        return result.write, result.write_open_close
+    if result.read is None or result.read_open_close is None:
+        raise Refusal("h5perf_serial: it did not read")
+    return result.read, result.read_open_close
+
+
+def _check_files(launch: Launch, bytes_: int) -> None:
+    """It was told to leave its files, of which some drivers make several. Raises :class:`Refusal` when they are too small."""
+    if launch.files is None:
+        return
+    mine = {name: size for name, size in launch.files.items() if name.startswith("#sio_tmp")}
+    raw = mine.pop("#sio_tmp.posix", 0)
+    for interface, size in (("hdf5", sum(mine.values())), ("posix", raw)):
+        if size < bytes_:
+            raise Refusal(f"{launch.name}: {interface} left {size} bytes in its files, {bytes_} were written")
+
+
+def kept_measurements(job: Job, report: Report, cached: float | None = None) -> list[Measurement]:
+    """Of a report that somebody kept: write and read through each interface that it has. Of several iterations only the
+    fastest and the slowest are told: these are the repeats. ``cached``: the part of what is read that is in memory.
+
+    Raises :class:`Refusal`.
+    """
+    job.check_ranks("h5perf_serial", 1)
+    return [
+        record(
+            job,
+            Program(name="h5perf_serial", version=report.version, verifies=False),
+            _of_iterations(report, *_rates(result, operation), cached if operation == "read" else None, operation),
+            benchmark="h5perf_serial",
+            operation=operation,
+            interface=result.interface,
+            collective=False,
+            pattern=report.case.pattern(),
+            logical_bytes=report.logical_bytes,
+            file_bytes=report.logical_bytes,
+            hdf5=report.version,
+        )
+        for result in report.results
+        for operation in ("write", "read")
+        if operation == "write" or result.read is not None
+    ]
+
+
+def _of_iterations(
+    report: Report, inside: Throughput, whole: Throughput, cached: float | None, operation: str
+) -> list[Repeat]:
+    def seconds(rate: float) -> Printed:
+        value = report.logical_bytes / 2**20 / rate
+        return Printed(value, value * _PRINTED / rate)
+
+    rates = [(inside.maximum, whole.maximum), (inside.minimum, whole.minimum)][: report.iterations]
+    return [
+        repeat(
+            total=seconds(total),
+            # The fastest ones need not be of one iteration.
+            transfer=seconds(transfer) if transfer >= total else None,
+            cached=(None, cached),
+            what=f"h5perf_serial: {operation}",
+        )
+        for transfer, total in rates
+    ]

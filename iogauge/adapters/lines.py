@@ -6,9 +6,13 @@ import re
 
 from iogauge.errors import Refusal
 
+#: UCX writes what it has to say of the network to stdout, when ranks disconnect above all.
+_NETWORK = re.compile(r"\[\d+\.\d+\] \[[^\]\s]+:\d+:\d+\]\s+\S+:\d+\s+UCX\s+[A-Z]+\s.*")
+
 
 class Lines:
-    """The lines, one after the other; blank ones and those of dashes count, but say nothing. ``program`` begins refusals."""
+    """The lines, one after the other; blank ones, those of dashes and those of a network library count, but say nothing.
+    ``program`` begins refusals."""
 
     def __init__(self, text: str, program: str) -> None:
         self._lines = text.splitlines()
@@ -21,7 +25,7 @@ class Lines:
 
     def take(self, pattern: str, expected: str) -> tuple[str, ...]:
         """The groups of the next line, which must match ``pattern`` as a whole."""
-        self._skip_blank()
+        self._skip_silent()
         if self._at == len(self._lines):
             raise Refusal(f"{self._program}: line {self._at + 1}: the report ends where {expected!r} should follow")
         line = self._lines[self._at].strip()
@@ -33,7 +37,7 @@ class Lines:
 
     def next(self) -> str:
         """The next line, not taken; empty: there is none."""
-        self._skip_blank()
+        self._skip_silent()
         return self._lines[self._at].strip() if self._at < len(self._lines) else ""
 
     def end(self) -> None:
@@ -43,6 +47,10 @@ class Lines:
             self._at += 1
             raise self.refuse(f"{line[:100]!r} after the end of the report")
 
-    def _skip_blank(self) -> None:
-        while self._at < len(self._lines) and not self._lines[self._at].strip("\t -"):
+    def _skip_silent(self) -> None:
+        while self._at < len(self._lines) and self._is_silent(self._lines[self._at].strip("\t -")):
             self._at += 1
+
+    @staticmethod
+    def _is_silent(line: str) -> bool:
+        return not line or _NETWORK.fullmatch(line) is not None

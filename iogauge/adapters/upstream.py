@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -29,12 +29,15 @@ COARSEST_FRACTION = 0.05
 #: Exit code of ``timeout`` when the time was over.
 TIMED_OUT = (124, 137)
 
+#: The second name of a file that a program removes or may not have written: made beforehand, unknown to the program. In the
+#: same folder, since some file systems have no links between folders.
+KEPT = ".kept"
+
 #: What no launch that went well says, on whichever stream. Libraries' warnings about networks and the like are no sign.
 _FAILED = re.compile(
-    r"HDF5-DIAG: Error detected.*|MPI_ABORT was invoked.*|.*\bMPI_ERR_\w+.*|.*Segmentation fault.*|.*Assertion .*failed.*"
-    r"|Fortran runtime error: .*|.*No space left on device.*|.*[Dd]isk quota exceeded.*|.*Input/output error.*"
-    r"|.*(?:exiting improperly|exited with non-zero status|terminated by signal|exited on signal).*|(?:\[[^]]*\] )?\*\*\* .*",
-    re.MULTILINE,
+    r"HDF5-DIAG: Error detected|MPI_ABORT was invoked|\bMPI_ERR_\w|Segmentation fault|Assertion .*failed"
+    r"|Fortran runtime error: |No space left on device|[Dd]isk quota exceeded|Input/output error"
+    r"|exiting improperly|exited with non-zero status|terminated by signal|exited on signal|\*\*\* "
 )
 
 
@@ -57,6 +60,7 @@ class Launch:
     cached_fraction: float | None = None
     cached_after: float | None = None
     name: str = "the launch"
+    kept: bool = False
 
     def text(self, name: str) -> str:
         """A result file's text. Raises :class:`Refusal` when there is none or nothing in it."""
@@ -74,7 +78,7 @@ class Launch:
         if self.exit_code is None:
             raise Refusal(f"{self.name}: {program} did not come to its end{because}")
         if self.exit_code in TIMED_OUT:
-            raise Refusal(f"{self.name}: {program} was ended after its time limit{because}")
+            raise Refusal(f"{self.name}: {program} was ended after its time limit (-S launch_seconds){because}")
         if self.exit_code:
             last = "" if said else _last_line(self.stderr)
             raise Refusal(f"{self.name}: {program} ended with exit code {self.exit_code}{because or last}")
@@ -83,12 +87,13 @@ class Launch:
 
     def complaint(self, *more: str) -> str:
         """The first line that is a sign of failure, rather the program's own than the launcher's; empty: none."""
-        own = [re.compile(rf"^.*(?:{one}).*$", re.MULTILINE) for one in more]
+        own = [re.compile(one, re.MULTILINE) for one in more]
         for pattern in (*own, _FAILED):
             for text in (self.stderr, self.stdout):
                 found = pattern.search(text)
                 if found:
-                    return " ".join(found[0].split())[:200]
+                    begin = text.rfind("\n", 0, found.start()) + 1
+                    return " ".join(text[begin:].partition("\n")[0].split())[:200]
         return ""
 
 
@@ -106,7 +111,8 @@ def load_launch(stage: Path, number: int, *, name: str, results: Sequence[str] =
 
     code = kept("code").strip()
     cached = _cached(kept("cached"), name)
-    texts = {result: kept(result) for result in results if (stage / f"launch-{number}.{result}").exists()}
+    names = {result: PurePosixPath(result).name for result in results}
+    texts = {result: kept(name) for result, name in names.items() if (stage / f"launch-{number}.{name}").exists()}
     return Launch(
         stdout=kept("out"),
         stderr=kept("err"),
@@ -281,7 +287,13 @@ def record(job: Job, program: Program, repeats: Sequence[Repeat], **fields: Any)
                 "repeats": tuple(repeats),
                 "placement": probe.placement,
                 "software": probe.software.model_copy(
-                    update={"hdf5": fields.pop("hdf5"), "netcdf": None, "kernels": None, "compiler": None}
+                    update={
+                        "hdf5": fields.pop("hdf5"),
+                        "netcdf": None,
+                        "kernels": None,
+                        "compiler": None,
+                        "packages": fields.pop("packages", {}),
+                    }
                 ),
                 **fields,
             }

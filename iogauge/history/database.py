@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -89,6 +90,7 @@ class History:
             connection = connection.execution_options(**{_WRITES: True})
             with connection.begin():
                 if self.file is None:
+                    connection.execute(text(f"SET LOCAL lock_timeout = '{WAIT_SECONDS}s'"))
                     connection.execute(select(func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
                 self._check(connection)
                 if _revision(connection) != _head():
@@ -110,7 +112,7 @@ class History:
             alike = sorted(set(inspect(connection).get_table_names()) & set(metadata.tables))
             if alike:
                 raise InputError(f"is no history of iogauge, but has a table {alike[0]!r}", file=self.name)
-        elif revision not in {known.revision for known in _scripts().walk_revisions()}:
+        elif revision not in _revisions():
             raise InputError(
                 f"was written by a newer iogauge (revision {revision}, this one knows {_head()}); use that one. "
                 f"Nothing was changed",
@@ -180,14 +182,14 @@ def _configuration(connection: Connection | None = None) -> Config:
     return configuration
 
 
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory.from_config(_configuration())
+@functools.cache
+def _revisions() -> tuple[str, ...]:
+    """Of all migrations, the newest first; reading their files takes longer than many a transaction."""
+    return tuple(known.revision for known in ScriptDirectory.from_config(_configuration()).walk_revisions())
 
 
 def _head() -> str:
-    head = _scripts().get_current_head()
-    assert head is not None
-    return head
+    return _revisions()[0]
 
 
 def _revision(connection: Connection) -> str | None:

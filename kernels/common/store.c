@@ -289,13 +289,13 @@ void store_each_file(const char *path, const struct store_settings *settings, vo
 }
 
 /* Particles as words: member m of particle i is word[i * PARTICLE_MEMBERS + m]. */
-static void gather(uint32_t *array, const uint32_t *particles, int member, uint64_t count)
+static void take_member(uint32_t *array, const uint32_t *particles, int member, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         array[i] = particles[i * PARTICLE_MEMBERS + (uint64_t)member];
 }
 
-static void scatter(const uint32_t *array, uint32_t *particles, int member, uint64_t count)
+static void put_member(const uint32_t *array, uint32_t *particles, int member, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         particles[i * PARTICLE_MEMBERS + (uint64_t)member] = array[i];
@@ -317,10 +317,10 @@ void store_move_member(struct store *store, int number, enum direction direction
     uint32_t *array = (uint32_t *)(void *)store->settings.scratch;
     const uint64_t count = elements(slot, selection, sizeof *array);
     if (direction == DIRECTION_WRITE)
-        gather(array, particles, slot->dataset.member, count);
+        take_member(array, particles, slot->dataset.member, count);
     store->parts->move(store, slot, direction, selection, array);
     if (direction == DIRECTION_READ)
-        scatter(array, particles, slot->dataset.member, count);
+        put_member(array, particles, slot->dataset.member, count);
 }
 
 void store_move_members(struct store *store, int number, enum direction direction, const struct selection *selection,
@@ -336,11 +336,11 @@ void store_move_members(struct store *store, int number, enum direction directio
     const uint64_t count = elements(slot, selection, PARTICLE_BYTES);
     if (direction == DIRECTION_WRITE)
         for (int m = 0; m < PARTICLE_MEMBERS; m++)
-            scatter(words + (uint64_t)m * count, particles, m, count);
+            put_member(words + (uint64_t)m * count, particles, m, count);
     store->parts->move(store, slot, direction, selection, particles);
     if (direction == DIRECTION_READ)
         for (int m = 0; m < PARTICLE_MEMBERS; m++)
-            gather(words + (uint64_t)m * count, particles, m, count);
+            take_member(words + (uint64_t)m * count, particles, m, count);
 }
 
 void store_flush(struct store *store)

@@ -19,11 +19,23 @@ REFERENCE_VALUES = Path(__file__).resolve().parents[2] / "reference_values"
 MOVES_BYTES = ("write", "read", "overwrite", "append")
 
 
+def variables_of(keys: list[str]) -> dict[str, str]:
+    """The beginnings of performance variables' names to the series' keys: the operation, with the pattern where several have
+    the operation, and with the interface where several of these have the pattern."""
+    named = {key: (parts[1], parts[4], parts[5]) for key in keys for parts in [key.split("/")]}
+    operations = Counter(words[0] for words in named.values())
+    patterns = Counter(words[:2] for words in named.values())
+
+    def length(words):
+        return 1 if operations[words[0]] == 1 else 2 if patterns[words[:2]] == 1 else 3
+
+    return {"_".join(words[: length(words)]): key for key, words in named.items()}
+
+
 def by_variable(judgement: Judgement) -> dict[str, Row]:
-    """The beginnings of performance variables' names: the operation, with the pattern where several have the operation."""
-    rows = judgement.main_rows
-    times = Counter(row.operation for row in rows)
-    return {row.operation if times[row.operation] == 1 else f"{row.operation}_{row.label}": row for row in rows}
+    """The same to the judged rows."""
+    rows = {row.key: row for row in judgement.main_rows}
+    return {name: rows[key] for name, key in variables_of(list(rows)).items()}
 
 
 class Bands(rfm.RegressionTestPlugin):
@@ -31,6 +43,8 @@ class Bands(rfm.RegressionTestPlugin):
 
     Needs: ``kernel``, ``interface``, ``operations``, ``pattern_label()`` by setup; ``judged``
     (:class:`Judgement` or None) after sanity.
+    A check with other series than one for each of its ``operations`` gives ``keys()``.
+
     Gives: ``announced()`` and its keys, ``series_keys``, from setup on, and ``band_key``, the first of them, and
     ``band_status`` (found or missing, for all of them).
     """
@@ -50,20 +64,25 @@ class Bands(rfm.RegressionTestPlugin):
         bands = load_portable_bands(REFERENCE_VALUES)
         return bands if self.site.portable_bands else bands.model_copy(update={"bands": []})
 
-    def series_key(self, operation: str) -> str:
+    def series_key(self, operation: str, label: str = "", interface: str = "") -> str:
+        """Of the check's own pattern and interface, where no others are given."""
         return series.key_of(
             self.kernel,
             operation,
             self.file_system,
             self.nodes,
             self.ranks_per_node,
-            self.pattern_label(),
-            self.interface,
+            label or self.pattern_label(),
+            interface or self.interface,
         )
+
+    def keys(self) -> list[str]:
+        """The series that will be measured."""
+        return [self.series_key(operation) for operation in self.operations]
 
     def announced(self) -> dict[str, str]:
         """What will be measured: the beginning of a performance variable's name to the series' key."""
-        return {operation: self.series_key(operation) for operation in self.operations}
+        return variables_of(self.keys())
 
     @loggable
     @property

@@ -1,17 +1,19 @@
 """Upstream benchmarks: found, launched with a time limit, and believed only as far as their adapter proves it."""
 
+import hashlib
 import shlex
 import shutil
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import fixture, run_after, run_before, variable
 from reframe.core.logging import getlogger
 from reframe.core.runtime import runtime
 
-from iogauge.adapters.upstream import Job, Launch, load_launch
+from iogauge.adapters.upstream import KEPT, Job, Launch, load_launch
 from iogauge.errors import InputError
 
 from .axes import environ_of
@@ -111,6 +113,10 @@ class UpstreamCheck(RecordsCheck):
     def check_own(self, ranks: int):
         """Raises :class:`InputError` unless a site's own configuration is one for so many ranks."""
 
+    def own_hash(self, text: str) -> str:
+        """Tells a site's own configurations apart; empty for ours."""
+        return hashlib.sha256(text.encode()).hexdigest()[:8] if self.is_own else ""
+
     def _fits_own(self, ranks):
         try:
             self.check_own(ranks)
@@ -171,7 +177,8 @@ class UpstreamCheck(RecordsCheck):
         self.keep_files += [self.placement_file]
         for number, step in enumerate(self.launches()):
             self.prerun_cmds += self._lines(number, step, launcher)
-            self.keep_files += [f"launch-{number}.{kind}" for kind in ("out", "err", "code", "files", *step.results)]
+            results = [PurePosixPath(result).name for result in step.results]
+            self.keep_files += [f"launch-{number}.{kind}" for kind in ("out", "err", "code", "files", *results)]
             if step.drop or step.look:
                 self.keep_files += [f"launch-{number}.cached"]
         self.job.launcher = getlauncher("local")()
@@ -180,7 +187,7 @@ class UpstreamCheck(RecordsCheck):
     def _lines(self, number: int, step: Launching, launcher: str) -> list[str]:
         variables = [f"{name}={value}" for name, value in step.environment.items()]
         words = ["env", *variables, *step.words] if variables else step.words
-        results = shlex.quote(" ".join(step.results))
+        results = shlex.quote(":".join(step.results))
         return [
             *(f'(cd "{CASE_FOLDER}" && {command}) || exit 2' for command in step.before),
             *([self._look(number, "drop", launcher)] if step.drop else []),
@@ -203,6 +210,12 @@ class UpstreamCheck(RecordsCheck):
 
     def measured(self, job: Job, launches: list[Launch]):
         raise NotImplementedError
+
+
+def second_names(files: Iterable[str]) -> list[str]:
+    """Commands that make files with a second name, under which what a program writes there is kept."""
+    made = ((shlex.quote(name), shlex.quote(name + KEPT)) for name in files)
+    return [f": > {first} && ln {first} {second}" for first, second in made]
 
 
 IN_STAGE = "$IOGAUGE_STAGE/"

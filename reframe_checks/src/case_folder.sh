@@ -220,6 +220,18 @@ iogauge_darshan() {
         iogauge_refuse "Darshan: $2 is linked statically, so that nothing can be preloaded; build it linked with Darshan" \
             "(the environment's extra darshan: linked)"
     fi
+    iogauge_darshan_sees_hdf5 "$2"
+}
+
+# HDF5's functions name themselves in its messages: a program that has those names, but not its library, has it inside.
+iogauge_darshan_sees_hdf5() {
+    local program libraries
+    program=$(command -v -- "$1") && libraries=$(LC_ALL=C ldd "$program" 2>/dev/null) || return 0
+    if [[ $libraries != *hdf5* ]] && grep -qa H5Fcreate -- "$program"; then
+        iogauge_refuse "Darshan: $1 has HDF5 linked statically, so that its calls would be in no log; build it with HDF5's" \
+            "shared library (h5pcc -shlib), link it with Darshan (the environment's extra darshan: linked), or run it without" \
+            "(-S darshan=0)"
+    fi
 }
 
 # Ranks that are still being killed may write once more: try again for some seconds.

@@ -1,4 +1,4 @@
-"""h5bench's C programs: their configurations, and what they print.
+"""h5bench's own access patterns (write, read, overwrite, append): their configurations, and what they print.
 
 They end with exit code 0 after a configuration they did not read, after a failed read and after one that read nothing, and
 then print rates of sizes that never were. So a configuration is checked before the run, and the size printed has to be the
@@ -10,14 +10,14 @@ The emulated computing is taken out of it. Nothing is verified.
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from iogauge.adapters.h5bench.benchmark import Announced, Benchmark, own_pattern, plain_name, size_on_disk
 from iogauge.adapters.upstream import Job, Launch, Pattern, Printed, agree, printed, record, repeat, whole
 from iogauge.errors import InputError, Refusal
 from iogauge.measurement import Measurement, Program
@@ -34,10 +34,6 @@ KINDS = {
     "append": ("h5bench_append", "append"),
     "read": ("h5bench_read", "read"),
 }
-
-#: Kinds that other modules, or none, read.
-OTHER_KINDS = ("metadata", "exerciser")
-UNREAD_KINDS = ("openpmd", "amrex", "e3sm", "macsio")
 
 READ_OPTIONS = ("FULL", "PARTIAL", "STRIDED", "LDC", "RDC", "PRL", "CS")
 #: Read by rank 0 alone, while the size printed counts all ranks.
@@ -81,8 +77,8 @@ def seconds(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """One benchmark of a run: its ``kind``, the ``file`` it works on, and the keys of its configuration in their order."""
+class Configuration(Benchmark):
+    """A pattern: its ``kind``, the ``file`` it works on, and the keys of its configuration in their order."""
 
     kind: str
     file: str
@@ -110,6 +106,16 @@ class Configuration:
     def result(self) -> str:
         """The CSV's name; empty: none."""
         return self.values.get("CSV_FILE", "")
+
+    @property
+    def results(self) -> list[str]:
+        """The CSV, where one is asked for."""
+        return [self.result] if self.result else []
+
+    @property
+    def reads_what_was_there(self) -> bool:
+        """Reads alone: the others change it."""
+        return self.kind == "read"
 
     @property
     def dims(self) -> list[int]:
@@ -178,6 +184,18 @@ class Configuration:
         copies = ranks if self.chosen("FILE_PER_PROC") else 1
         return int(PARTICLE_BYTES * math.prod(self.dims) * ranks * self.steps * copies * 1.05) + (1 << 20)
 
+    def words(self, configuration: str) -> list[str]:
+        """Without a folder in the name, files per process would go to the root folder."""
+        return [configuration, f"./{self.file}"]
+
+    def announced(self, own: str = "") -> list[Announced]:
+        """One series."""
+        return [Announced(self.operation, pattern_of(self, own), is_collective(self))]
+
+    def measurements(self, job: Job, launches: Sequence[Launch], *, own: str = "") -> list[Measurement]:
+        """One measurement."""
+        return [measurement(job, launches, self, own=own)]
+
     def text(self) -> str:
         """For the program: no blank line, no key that only the runner knows."""
         operation = {"read": "READ", "overwrite": "OVERWRITE", "append": "APPEND"}.get(self.kind, "WRITE")
@@ -194,8 +212,7 @@ def check_configuration(kind: str, file: str, values: Mapping[str, Any], ranks: 
 
     if kind not in KINDS:
         raise wrong("benchmark", f"{kind!r} is not known; allowed: {', '.join(KINDS)}")
-    if re.fullmatch(r"[A-Za-z0-9_.-]+", file) is None:
-        raise wrong("file", f"{file!r}: a name without a folder is expected; it is made in the case's own folder")
+    plain_name(file, where)
     texts: dict[str, str] = {}
     for key, value in values.items():
         if key not in _KEYS:
@@ -464,16 +481,15 @@ def _check_result(job: Job, launch: Launch, c: Configuration) -> tuple[Result, i
         c.program, r"Configuration file read failed", r"\bfailed on line\b", r"unsupported value", r"^\s*Failed\b",
         r"Failed to ", r"Make sure ", r"^Invalid (?!time unit)", r"\bERROR\b",
     )  # fmt: skip
-    result = read_stdout(launch.stdout, launch.name)
-    job.check_ranks(c.program, result.ranks)
-    if c.result:
-        operation, table = read_csv(launch.text(c.result), launch.name)
-        expected = _OPERATIONS.get(c.kind, c.kind)
-        if operation != expected:
-            raise Refusal(f"{launch.name}: the CSV is of {operation[:30]!r}, not of {expected}")
-        if table.figures != result.figures:
-            raise Refusal(f"{launch.name}: stdout and {c.result} tell different results")
     asked = "ASYNC" if c.asynchronous else "SYNC"
+    table = _read_table(launch, c) if c.result else None
+    if launch.kept and table is not None and not launch.stdout:
+        result = dataclasses.replace(table, mode=asked)
+    else:
+        result = read_stdout(launch.stdout, launch.name)
+    job.check_ranks(c.program, result.ranks)
+    if table is not None and table.figures != result.figures:
+        raise Refusal(f"{launch.name}: stdout and {c.result} tell different results")
     if result.mode != asked:
         raise Refusal(f"{launch.name}: it ran {result.mode}, {asked} was asked for")
     moved = c.logical_bytes(result.ranks)
@@ -498,6 +514,14 @@ def _check_result(job: Job, launch: Launch, c: Configuration) -> tuple[Result, i
     if result.raw.value + result.metadata.value > total.value + total.slack + result.raw.slack + result.metadata.slack:
         raise Refusal(f"{launch.name}: its transfers and metadata took longer than everything together")
     return result, moved
+
+
+def _read_table(launch: Launch, c: Configuration) -> Result:
+    operation, table = read_csv(launch.text(c.result), launch.name)
+    expected = _OPERATIONS.get(c.kind, c.kind)
+    if operation != expected:
+        raise Refusal(f"{launch.name}: the CSV is of {operation[:30]!r}, not of {expected}")
+    return table
 
 
 def _total(result: Result) -> Printed:
@@ -537,9 +561,7 @@ def pattern_of(c: Configuration, own: str = "") -> Pattern:
         pattern["async"] = "explicit"
     if c.kind == "write_var_normal_dist":
         pattern["stdev"] = c.get("STDEV_DIM_1")
-    if own:
-        pattern["own"] = own
-    return pattern
+    return own_pattern(pattern, own)
 
 
 def is_collective(c: Configuration) -> bool:
@@ -585,80 +607,6 @@ def measurement(job: Job, launches: Sequence[Launch], configuration: Configurati
 
 
 def _file_bytes(launch: Launch, c: Configuration, moved: int) -> int:
-    """Size of the file on disk; what was written uncompressed cannot be in a smaller one. Raises :class:`Refusal`."""
-    if launch.files is None:
-        return 0
-    name = re.compile(rf"(?:rank_\d+_)?{re.escape(c.file)}(?:\.subfile.*)?")
-    size = sum(size for file, size in launch.files.items() if name.fullmatch(Path(file).name))
+    """Size on disk; what was written uncompressed cannot be in a smaller file. Raises :class:`Refusal`."""
     least = 1 if c.chosen("COMPRESS") or c.kind == "append" else moved
-    if size < least:
-        raise Refusal(f"{launch.name}: {size} bytes are in {c.file}, {moved} were moved")
-    return size
-
-
-@dataclass(frozen=True)
-class Suite:
-    """What h5bench's own runner takes: the benchmarks in their order, and the connector's environment for ASYNC."""
-
-    benchmarks: tuple[Configuration, ...]
-    environment: Mapping[str, str]
-
-
-def read_json(text: str, ranks: int, file: Path | str = "JSON") -> Suite:
-    """A site's own JSON. Its launcher's command is left aside: ranks and launcher are the job's.
-
-    Raises :class:`InputError` with the benchmark, the key and what is allowed: h5bench itself would go on with the next one.
-    """
-    try:
-        document = json.loads(text)
-        benchmarks = document["benchmarks"]
-        vol = document.get("vol", {})
-        entries = [(str(e["benchmark"]), str(e.get("file", "")), dict(e["configuration"])) for e in benchmarks]
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not JSON: {error}", file=file, line=getattr(error, "lineno", None)) from error
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"a benchmark with benchmark, file and configuration is expected ({error!r})", file=file
-        ) from error
-    found: list[Configuration] = []
-    for number_, (kind, name, values) in enumerate(entries, start=1):
-        where = f"{file}: benchmark {number_} ({kind})"
-        if kind in UNREAD_KINDS or kind in OTHER_KINDS:
-            raise InputError(f"what {kind} prints is not read; allowed: {', '.join(KINDS)}", file=where)
-        c = check_configuration(kind, name, values, ranks, where)
-        _check_needs(c, found, where)
-        found.append(c)
-    if not found:
-        raise InputError("no benchmark", file=file, key="benchmarks")
-    return Suite(tuple(found), _environment(vol, file, needed=any(c.asynchronous for c in found)))
-
-
-def _check_needs(c: Configuration, before: Sequence[Configuration], where: str) -> None:
-    """A file that is read, overwritten or appended to was written before, and as it has to be."""
-    if c.operation == "write":
-        return
-    written = [other for other in before if other.file == c.file and other.operation == "write"]
-    if not written:
-        raise InputError(f"{c.file} is written by no benchmark before", file=where, key="file")
-    last = written[-1]
-    if c.kind == "append" and last.kind != "write-unlimited":
-        raise InputError("append needs a file of write-unlimited", file=where, key="file")
-    if "INTERLEAVED" in (last.values.get("MEM_PATTERN"), last.values.get("FILE_PATTERN")):
-        raise InputError(f"{c.file} was written interleaved: no other benchmark can read it", file=where, key="file")
-    if len(last.dims) != len(c.dims) or any(mine > there for mine, there in zip(c.dims, last.dims, strict=True)):
-        raise InputError(f"dimensions {c.dims} are not within those written, {last.dims}", file=where, key="DIM_1")
-    if c.steps > last.steps:
-        raise InputError(f"{c.steps} steps, {last.steps} were written", file=where, key="TIMESTEPS")
-
-
-def _environment(vol: Mapping[str, Any], file: Path | str, *, needed: bool) -> dict[str, str]:
-    if not needed:
-        return {}
-    if not isinstance(vol, Mapping) or not vol.get("path") or not vol.get("connector"):
-        raise InputError("ASYNC needs path and connector", file=file, key="vol")
-    return async_environment(str(vol["path"]), str(vol["connector"]))
-
-
-def async_environment(path: str, connector: str = "async under_vol=0;under_info={}") -> dict[str, str]:
-    """For a launch through a connector whose plug-in lies in the folder ``path``."""
-    return {"HDF5_PLUGIN_PATH": path, "HDF5_VOL_CONNECTOR": connector}
+    return size_on_disk(launch, rf"(?:rank_\d+_)?{re.escape(c.file)}(?:\.subfile.*)?", least, c.file)
