@@ -7,18 +7,14 @@
 
 #include <hdf5.h>
 
-#if !H5_VERSION_GE(1, 13, 0)
+/* HDF5's function NAME with the given arguments: with an event set as NAME_async, outside a batch as itself, for
+ * profilers do not know the former. */
+#if H5_VERSION_GE(1, 13, 0)
+#define IN_BATCH(events, name, ...) ((events) == H5ES_NONE ? name(__VA_ARGS__) : name##_async(__VA_ARGS__, (events)))
+#else
 #define H5ES_NONE 0
 #define H5ES_WAIT_FOREVER UINT64_MAX
-#define H5Dcreate_async(file, name, type, space, links, creation, access, events) \
-    ((void)(events), H5Dcreate2(file, name, type, space, links, creation, access))
-#define H5Dopen_async(file, name, access, events) ((void)(events), H5Dopen2(file, name, access))
-#define H5Dset_extent_async(dataset, extent, events) ((void)(events), H5Dset_extent(dataset, extent))
-#define H5Dwrite_async(dataset, type, memory_space, space, transfer, memory, events) \
-    ((void)(events), H5Dwrite(dataset, type, memory_space, space, transfer, memory))
-#define H5Dread_async(dataset, type, memory_space, space, transfer, memory, events) \
-    ((void)(events), H5Dread(dataset, type, memory_space, space, transfer, memory))
-#define H5Dclose_async(dataset, events) ((void)(events), H5Dclose(dataset))
+#define IN_BATCH(events, name, ...) ((void)(events), name(__VA_ARGS__))
 #endif
 
 /* Why HDF5's calls would not be made in MODE, or NULL: the version, the connector that is loaded, MPI's threads. */

@@ -222,7 +222,7 @@ static void hdf5_close_dataset(struct store *store, struct slot *slot)
 {
     const struct hdf5_state *state = store->own;
     if (slot->dataset_id > 0)
-        HDF5_OK(H5Dclose_async((hid_t)slot->dataset_id, state->events), store->path);
+        HDF5_OK(IN_BATCH(state->events, H5Dclose, (hid_t)slot->dataset_id), store->path);
     if (slot->space_id > 0)
         HDF5_OK(H5Sclose((hid_t)slot->space_id), store->path);
     slot->dataset_id = 0;
@@ -289,13 +289,13 @@ static void hdf5_open_dataset(struct store *store, struct slot *slot, bool creat
         const hid_t creation = dataset_creation(store, dataset);
         slot->space_id = make_space(store, dataset);
         slot->dataset_id =
-            HDF5_OK(H5Dcreate_async(state->file, dataset->name, file_type(state, dataset), (hid_t)slot->space_id,
-                                    state->links, creation, H5P_DEFAULT, state->events),
+            HDF5_OK(IN_BATCH(state->events, H5Dcreate, state->file, dataset->name, file_type(state, dataset),
+                             (hid_t)slot->space_id, state->links, creation, H5P_DEFAULT),
                     path);
         HDF5_OK(H5Pclose(creation), path);
         return;
     }
-    const hid_t opened = H5Dopen_async(state->file, dataset->name, H5P_DEFAULT, state->events);
+    const hid_t opened = IN_BATCH(state->events, H5Dopen, state->file, dataset->name, H5P_DEFAULT);
     if (opened < 0)
         failure_dataset("H5Dopen", store, dataset);
     slot->dataset_id = opened;
@@ -310,7 +310,7 @@ static void hdf5_extend(struct store *store, struct slot *slot, const uint64_t *
     hsize_t sizes[STORE_DIMENSIONS];
     for (int i = 0; i < STORE_DIMENSIONS; i++)
         sizes[i] = extent[i];
-    HDF5_OK(H5Dset_extent_async((hid_t)slot->dataset_id, sizes, state->events), store->path);
+    HDF5_OK(IN_BATCH(state->events, H5Dset_extent, (hid_t)slot->dataset_id, sizes), store->path);
     HDF5_OK(H5Sset_extent_simple((hid_t)slot->space_id, slot->dataset.dimensions, sizes, NULL), store->path);
 }
 
@@ -398,9 +398,11 @@ static void move_between(struct store *store, const struct slot *slot, enum dire
     const struct hdf5_state *state = store->own;
     const hid_t dataset = (hid_t)slot->dataset_id;
     if (direction == DIRECTION_WRITE)
-        HDF5_OK(H5Dwrite_async(dataset, type, in_memory, in_file, state->transfer, memory, state->events), store->path);
+        HDF5_OK(IN_BATCH(state->events, H5Dwrite, dataset, type, in_memory, in_file, state->transfer, memory),
+                store->path);
     else
-        HDF5_OK(H5Dread_async(dataset, type, in_memory, in_file, state->transfer, memory, state->events), store->path);
+        HDF5_OK(IN_BATCH(state->events, H5Dread, dataset, type, in_memory, in_file, state->transfer, memory),
+                store->path);
 }
 
 /* The dataspace of packed memory; made anew only when the number of elements changes. */
