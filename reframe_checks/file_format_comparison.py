@@ -10,7 +10,7 @@ from iogauge import series
 from iogauge.adapters import fft
 from iogauge.errors import InputError
 
-from .mixins.axes import site_test
+from .mixins.axes import environ_of, site_test
 from .mixins.upstream import IN_STAGE, Launching, UpstreamCheck, second_names
 
 #: Dimensions and elements of an array; ``own``: a site's own YAML, or a folder of them, as its runner has.
@@ -56,7 +56,7 @@ class FileFormatComparisonCheck(UpstreamCheck):
 
     def find(self, name, environs):
         """Its script is not executable."""
-        extras = [environ.extras.get("programs", {}) for environ in environs]
+        extras = [environ_of(environ).programs for environ in environs]
         if name != fft.RUNNER:
             named = next(filter(None, [self.python, *(programs.get("fft-python", "") for programs in extras)]), name)
             found = shutil.which(Path(named).expanduser())
