@@ -137,6 +137,15 @@ class BenchioCheck(UpstreamCheck):
             )
         return found
 
+    def last_round(self):
+        return {len(self.launches()) - len(self.sets()): True}
+
+    def measured_round(self, job, launches):
+        return benchio.measurements(job, launches, self.sets()[0], main=self.main, own=self.own_name)
+
+    def data_file_names(self):
+        return rf"(?:{'|'.join(benchio.STRIPINGS)})/(?:{'|'.join(self.sets()[0].methods)})\d*\.dat"
+
     def bytes_written(self):
         one = self.arguments.logical_bytes(self.num_tasks)
         return (len(self.arguments.methods) * len(self.arguments.stripings) + 1) * (one + (1 << 20))

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from functools import cached_property
 from pathlib import Path
 
@@ -205,6 +206,15 @@ class H5bench(UpstreamCheck):
             )
             found += [m] if number in self.measured_numbers() else []  # the others are looked at all the same
         return found
+
+    def last_round(self):
+        count = len(self.suite.benchmarks)
+        first = len(self.launches()) - count
+        return {first + number: number in self.measured_numbers() for number in range(count)}
+
+    def data_file_names(self):
+        files = {re.escape(c.file) for c in self.suite.benchmarks}
+        return rf"(?:rank_\d+_)?(?:{'|'.join(sorted(files))})(?:\.subfile[^/:]*)?"
 
     def bytes_written(self):
         return sum(c.file_bytes(self.num_tasks) for c in self.suite.benchmarks) + (1 << 20)

@@ -49,7 +49,6 @@ class H5perfSerialCheck(KernelCheck):
     kernel = "segments"
     nightly = NIGHTLY
     serial = True
-    can_be_profiled = False  # the other program is not, and the two are compared
     leaves_a_file = False  # the rounds' files have one name
     nodes = parameter([1], type=int, loggable=True)
     ranks_per_node = parameter([1], type=int, loggable=True)

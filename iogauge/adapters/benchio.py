@@ -232,15 +232,23 @@ def pattern_of(arguments: Arguments, method: str, striping: str, own: str = "") 
 
 
 def measurements(
-    job: Job, launches: Sequence[Launch], arguments: Arguments, *, proof: Launch, main: str = "", own: str = ""
+    job: Job,
+    launches: Sequence[Launch],
+    arguments: Arguments,
+    *,
+    proof: Launch | None = None,
+    main: str = "",
+    own: str = "",
 ) -> list[Measurement]:
     """The write of each method, a repeat for each launch; all but ``main`` are baselines of it, if there is one.
 
-    ``proof``: the launch before them, into files with two names. Raises :class:`Refusal`.
+    ``proof``: the launch before them, into files with two names; none where that was looked at already. Raises
+    :class:`Refusal`.
     """
     if not launches:
         raise Refusal("benchio: no launch")
-    check_proof(proof, arguments, job.ranks, job.probe.nodes)
+    if proof is not None:
+        check_proof(proof, arguments, job.ranks, job.probe.nodes)
     reports = [_read_launch(job, launch, arguments) for launch in launches]
     found = []
     for number, first in enumerate(reports[0].results):

@@ -14,6 +14,9 @@ LINKED = "linked"
 LOG_FILE = "darshan.log"
 CONFIGURATION_FILE = "darshan.conf"
 
+#: Set in a job, it keeps the runtime from counting, however it got into a program.
+DISABLE = "DARSHAN_DISABLE"
+
 #: Up to so many ranks the log tells them apart in shared files too; it grows with them.
 RANKS_APART = 256
 
@@ -51,10 +54,17 @@ def configuration(folder: str, *, records: int = 0, ranks: int = 1, without: tup
     return "".join(f"{line}\n" for line in lines)
 
 
-def variables(library: str, stage: str) -> dict[str, str]:
-    """For the kernel's own environment. ``library`` empty: the kernel is linked with Darshan, nothing is preloaded."""
-    chosen = {"DARSHAN_LOGFILE": f"{stage}/{LOG_FILE}", "DARSHAN_CONFIG_PATH": f"{stage}/{CONFIGURATION_FILE}"}
+def variables(library: str, stage: str, log: str = LOG_FILE) -> dict[str, str]:
+    """For the program's own environment. ``library`` empty: it is linked with Darshan, nothing is preloaded."""
+    chosen = {"DARSHAN_LOGFILE": f"{stage}/{log}", "DARSHAN_CONFIG_PATH": f"{stage}/{CONFIGURATION_FILE}"}
     return {**chosen, "LD_PRELOAD": library} if library else chosen
+
+
+def files_in_case_folder(names: str) -> str:
+    """The regular expression for data files of a program that runs in the case's folder; ``names`` is one for their names
+    there. H5D's records have a dataset's name after the file's and a colon.
+    """
+    return rf"/iogauge-case\.[^/]+/(?:\./)?(?:{names})(?=:|$)"
 
 
 def files_of_case(number: int = 0) -> str:
