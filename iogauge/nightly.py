@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 from iogauge import machine, scheduler
 from iogauge.bands import load_portable_bands, load_site_bands
 from iogauge.case_folders import LeftOver, remove_left_over
-from iogauge.darshan.preload import EXTRA, checked_runtime
+from iogauge.darshan.preload import check_runtimes
 from iogauge.errors import InputError
 from iogauge.night import Night, read_run_report
 from iogauge.sites import Site, read_site
@@ -103,7 +103,7 @@ def check_configuration(site: str) -> dict[str, Site]:
     """Everything that people write, checked before anything runs. Raises :class:`InputError`."""
     sites = read_site_configuration(site)
     for environment in read_configuration(site)["environments"]:
-        checked_runtime(environment.get("extras", {}).get(EXTRA, ""), environment["name"])
+        check_runtimes(environment.get("extras", {}), environment["name"])
     load_site_bands(checkout() / "reference_values", site)
     load_portable_bands(checkout() / "reference_values")
     return sites

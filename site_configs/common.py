@@ -61,13 +61,15 @@ CLUSTER_OPTIONS = {
 
 
 def darshan() -> dict[str, str]:
-    """Darshan's runtime of this machine, for an environment's extras: the library that ``IOGAUGE_DARSHAN`` names, else that of
+    """Darshan's runtimes of this machine, for an environment's extras: the library that ``IOGAUGE_DARSHAN`` names, else that of
     the darshan-config in PATH. It has to be built for the MPI and HDF5 that the kernels use; without, cases run without.
+    ``IOGAUGE_DARSHAN_SERIAL`` names one without MPI, for programs in Python.
     """
     config = shutil.which("darshan-config")
     beside = Path(config).resolve().parents[1] / "lib" / "libdarshan.so" if config else None
     library = os.environ.get("IOGAUGE_DARSHAN", str(beside) if beside and beside.exists() else "")
-    return {"darshan": library} if library else {}
+    named = {"darshan": library, "darshan_serial": os.environ.get("IOGAUGE_DARSHAN_SERIAL", "")}
+    return {name: path for name, path in named.items() if path}
 
 
 def account(option: str = "--account=", *, required: bool = False) -> list[str]:

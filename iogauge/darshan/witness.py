@@ -37,7 +37,8 @@ def claim_of(measurements: Sequence[Measurement], *, exact: bool = True) -> Clai
     first = mains[0]
     written = sum(m.logical_bytes * len(m.repeats) for m in mains if m.operation in _WRITES)
     read = sum(m.logical_bytes * len(m.repeats) for m in mains if m.operation == "read")
-    exact = exact and all(map(_is_exact, mains))
+    moving = [m for m in mains if not m.operations]
+    exact = exact and bool(moving) and all(map(_is_exact, moving))
     return Claim(
         interface=first.interface,
         # Where some of several cases are, nobody can tell which calls were to be.
@@ -49,7 +50,7 @@ def claim_of(measurements: Sequence[Measurement], *, exact: bool = True) -> Clai
         whole_elements=first.pattern.get("locality") != "CI",
         ranks_per_file=_ranks_per_file(first),
         hosts=first.hosts,
-        counts_operations=first.operations > 0,
+        counts_operations=not moving,
     )
 
 
@@ -59,7 +60,7 @@ def _is_exact(m: Measurement) -> bool:
     pattern = m.pattern
     fills_first = pattern.get("write_mode") in ("overwrite", "append")
     packed = pattern.get("compress", "none") != "none"
-    return not (m.operations or fills_first or packed or pattern.get("content") == "foreign" or "stdev" in pattern)
+    return not (fills_first or packed or pattern.get("content") == "foreign" or "stdev" in pattern)
 
 
 def _read_to_verify(mains: Sequence[Measurement]) -> int:
@@ -105,7 +106,8 @@ def witness(summary: Summary, measurements: Sequence[Measurement], claim: Claim 
     slowest = sum(repeat.total_seconds for m in mains for repeat in m.repeats)
     # Ranks that write for others gather from them between the calls: the transfers are then no limit.
     gathers = mains[0].pattern.get("writers", "all") in ("one", "node")
-    of_fastest = [repeat.least.transfer_seconds for m in mains for repeat in m.repeats if repeat.least is not None]
+    moving = [m for m in mains if not m.operations]
+    of_fastest = [repeat.least.transfer_seconds for m in moving for repeat in m.repeats if repeat.least is not None]
     fastest = 0.0 if gathers else sum(of_fastest)
     rate, least = moved / MIB / layer.aggregate_seconds, said / MIB / slowest
     most = said / MIB / fastest if fastest else None

@@ -16,7 +16,7 @@ from reframe.core.decorators import _register_test
 from reframe.core.runtime import runtime
 
 from iogauge.check_options import CheckOptions
-from iogauge.darshan.preload import EXTRA, checked_runtime
+from iogauge.darshan.preload import check_runtimes
 from iogauge.errors import InputError
 from iogauge.sites import Site, read_site
 from iogauge.validation import python_locator
@@ -32,7 +32,7 @@ def sites() -> dict[str, Site]:
     file = sources[-1] if sources else None
     try:
         for environ in (environ for p in system.partitions for environ in p.environs):
-            checked_runtime(environ.extras.get(EXTRA, ""), environ.name)
+            check_runtimes(environ.extras, environ.name)
         found = {p.fullname: read_site(p.extras, file=file) for p in system.partitions if p.extras}
         if not found:
             raise InputError(

@@ -28,9 +28,9 @@ from .file_system import CASE_FOLDER
 PAIRS = 2
 
 
-def runtime_of(environ) -> str:
+def runtime_of(environ, extra: str = EXTRA) -> str:
     """The library to preload, LINKED, or nothing; mixins.axes has checked that it is one of them."""
-    return environ.extras.get(EXTRA, "")
+    return environ.extras.get(extra, "")
 
 
 class Darshan(rfm.RegressionTestPlugin):
@@ -52,8 +52,11 @@ class Darshan(rfm.RegressionTestPlugin):
     darshan = variable(typ.Bool, type(None), value=None)
     darshan_flags = variable(str, value="", loggable=True)
 
-    #: False: the program cannot be run under Darshan, whatever is asked.
-    can_be_profiled = True
+    #: The environment's extra that names the runtime.
+    darshan_extra = EXTRA
+
+    #: A regular expression for the program's name, where what it starts itself is not to be counted.
+    darshan_program = ""
 
     #: Files and datasets that one rank uses, where they are many; and modules that would have too many records.
     darshan_records = 0
@@ -63,18 +66,18 @@ class Darshan(rfm.RegressionTestPlugin):
     @property
     def profiled(self):
         """Is the case run under Darshan?"""
-        return (
-            self.can_be_profiled
-            and self.darshan is not False
-            and bool(self.darshan or runtime_of(self.current_environ))
-        )
+        return self.darshan is not False and bool(self.darshan or self._runtime)
+
+    @property
+    def _runtime(self):
+        return runtime_of(self.current_environ, self.darshan_extra)
 
     @run_after("setup")
     def need_runtime(self):
-        missing = self.darshan and self.can_be_profiled and not runtime_of(self.current_environ)
         self.skip_if(
-            bool(missing),
-            f"darshan=1: environment {self.current_environ.name} names no runtime of Darshan (extras, {EXTRA!r})",
+            bool(self.darshan and not self._runtime),
+            f"darshan=1: environment {self.current_environ.name} names no runtime of Darshan (extras, "
+            f"{self.darshan_extra!r})",
         )
 
     def darshan_logs(self) -> list[str]:
@@ -102,20 +105,25 @@ class Darshan(rfm.RegressionTestPlugin):
                 records=self.darshan_records,
                 ranks=self.num_tasks,
                 without=self.darshan_without,
+                program=self.darshan_program,
             )
             Path(self.stagedir, CONFIGURATION_FILE).write_text(settings, encoding="utf-8")
             self.keep_files += self.darshan_logs()
 
     def darshan_guard(self, programs: list[str]) -> list[str]:
         """Lines of the job that refuse what takes no preload."""
-        runtime = runtime_of(self.current_environ)
-        return [] if runtime == LINKED else [f'iogauge_darshan "{runtime}" {program}' for program in programs]
+        return [f'iogauge_darshan "{self._runtime}" {p}' for p in programs if self._runtime != LINKED]
 
     def darshan_settings(self, log: str) -> list[str]:
         """Arguments of ``env``, for the shell in the stage folder."""
-        runtime = runtime_of(self.current_environ)
-        library = "" if runtime == LINKED else f"{runtime}${{LD_PRELOAD:+:$LD_PRELOAD}}"
-        return ["-u", DISABLE, *(f'"{name}={value}"' for name, value in variables(library, "$PWD", log).items())]
+        libraries = ":".join([self._runtime, *self.darshan_libraries()])
+        library = "" if self._runtime == LINKED else f"{libraries}${{LD_PRELOAD:+:$LD_PRELOAD}}"
+        chosen = variables(library, "$PWD", log, mpi=self.darshan_extra == EXTRA)
+        return ["-u", DISABLE, *(f'"{name}={value}"' for name, value in chosen.items())]
+
+    def darshan_libraries(self) -> list[str]:
+        """What has to be preloaded behind the runtime."""
+        return []
 
     def profile_of_case(self) -> Profile:
         """What Darshan says of the case. Raises :class:`Refusal` without a complete log of what the case did."""
@@ -123,7 +131,7 @@ class Darshan(rfm.RegressionTestPlugin):
         records, without = self.profiled_records(stage)
         logs = [stage / name for name in self.darshan_logs()]
         try:
-            summary = read_log(*logs, only=self.data_files(), needs=self._modules_needed())
+            summary = read_log(*logs, only=self.data_files(), needs=self._modules_needed(records))
         except Refusal as refusal:
             raise Refusal(f"{refusal}{self._hint()}") from refusal
         found = profile(
@@ -132,9 +140,9 @@ class Darshan(rfm.RegressionTestPlugin):
         self.darshan_flags = "; ".join(found.flags)
         return found
 
-    def _modules_needed(self):
+    def _modules_needed(self, records):
         """What has to be in the log. Calls with an event set (H5Fcreate_async) are none that Darshan 3.5 knows."""
-        if self.pattern().get("async") == "explicit":
+        if records[0].pattern.get("async") == "explicit":
             return ()
         return {"hdf5": ("H5F",), "netcdf": ("H5F",), "mpiio": ("MPI-IO",), "posix": ("POSIX",)}[self.interface]
 
