@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from iogauge.bands import Provenance, RateBand, SeriesBands
 from iogauge.history.reading import Measurements, Run
+from iogauge.history.schema import IMPORTED
 from iogauge.night import NIGHTS_FOR_A_REFERENCE
 
 #: Nights that a band is made from, the last ones: older ones are another machine.
@@ -87,7 +88,9 @@ def fit(
     if isinstance(band, str):
         return Refused(key, len(window), band)
     versions = software[int(measured.software_id[usable[-1]])]
-    return Fitted(key, _with_provenance(band, measured, window, len(usable), versions))
+    sources = [runs[int(measured.run_id[number])] for number in usable]
+    imported = len({run.night for run in sources if run.origin == IMPORTED})
+    return Fitted(key, _with_provenance(band, measured, window, len(usable), versions, imported))
 
 
 def band_of(rates: NDArray[np.float64], unit: str) -> RateBand | str:
@@ -116,11 +119,16 @@ def _scale(deviations: NDArray[np.float64]) -> float:
 
 
 def _with_provenance(
-    band: RateBand, measured: Measurements, window: Sequence[date], runs: int, versions: dict[str, str]
+    band: RateBand,
+    measured: Measurements,
+    window: Sequence[date],
+    runs: int,
+    versions: dict[str, str],
+    imported: int,
 ) -> SeriesBands:
     names = ("hdf5", "netcdf", "mpi", "suite", "kernels")
     provenance = Provenance(
-        method=METHOD,
+        method=METHOD + (f"; {imported} nights imported, their placement not proven" if imported else ""),
         nights=len(window),
         runs=runs,
         first=window[0],

@@ -20,6 +20,7 @@ from iogauge.darshan import show
 from iogauge.darshan.rules import Claim
 from iogauge.errors import InputError
 from iogauge.history.cli import history_group
+from iogauge.history.import_cli import import_command
 from iogauge.measurement import Metric
 from iogauge.night import Night
 from iogauge.report import write_report
@@ -282,4 +283,5 @@ def check_config_command(site: str) -> None:
 
 
 main.add_command(history_group)
+main.add_command(import_command)
 main.add_command(bands_group)

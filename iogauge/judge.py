@@ -166,6 +166,13 @@ def judge(
     return Judgement(verdict=verdict, reasons=reasons, placement=where, layout=expectation.layout, rows=tuple(rows))
 
 
+def unjudged(m: Measurement, expectation: Expectation) -> Row:
+    """The row of a measurement that no band is to judge: one of long ago, for example."""
+    nothing = SiteBands(schema="iogauge.bands/1", site="none")
+    portable = PortableBands.model_validate({"schema": "iogauge.portable/1", "from": {"method": "none"}, "bands": []})
+    return _row(m, (), expectation, nothing, portable)
+
+
 def is_of_a_series(measurement: Measurement) -> bool:
     """Does it have a row? A baseline through another interface is a series of its own; one of another pattern is some other
     case's."""

@@ -27,9 +27,11 @@ from filelock import FileLock, Timeout
 from iogauge import machine, scheduler
 from iogauge.bands import load_portable_bands, load_site_bands
 from iogauge.case_folders import LeftOver, remove_left_over
+from iogauge.darshan.changes import with_changes
 from iogauge.darshan.preload import check_runtimes
 from iogauge.errors import InputError
 from iogauge.night import Night, read_run_report
+from iogauge.past import Past, look_back
 from iogauge.sites import Site, read_site
 
 #: ReFrame has this long to stop its jobs after an interrupt (its own grace period for a job is 2 s), and so much more for
@@ -221,7 +223,6 @@ def _run_locked(
     site: str, sites: dict[str, Site], suite: str, options: Sequence[str], runs: Path, progress: Progress
 ) -> tuple[Night, Path]:
     removed, problems = _clear_earlier(runs)
-    earlier = earlier_nights(runs)
     started = datetime.now(timezone.utc)
     folder = runs / started.strftime("%Y%m%dT%H%M%SZ")
     folder.mkdir()
@@ -249,10 +250,22 @@ def _run_locked(
         cases=cases,
         removed_folders=(*removed, *own.removed),
         notes=(*_notes(folder), *dict.fromkeys([*problems, *own.problems])),
-        earlier_nights={row.key: earlier[row.key] for case in cases for row in case.judgement.rows},
     )
+    night.save(folder / "night.json")  # whatever becomes of the history
+    night = _with_past(night, look_back(folder), runs)
     night.save(folder / "night.json")
     return night, folder
+
+
+def _with_past(night: Night, past: Past, runs: Path) -> Night:
+    """What the history says of the nights before; where it cannot be asked, their folders tell how many there were."""
+    earlier = past.earlier_nights
+    if earlier is None:
+        counted = earlier_nights(runs)
+        # This night is among them.
+        earlier = {row.key: counted[row.key] - 1 for case in night.cases for row in case.judgement.rows}
+    cases = tuple(with_changes(case, past.good) for case in night.cases)
+    return night.model_copy(update={"earlier_nights": earlier, "notes": (*night.notes, *past.notes), "cases": cases})
 
 
 def _folders(runs: Path) -> list[Path]:

@@ -125,12 +125,27 @@ def _benchio(pattern: Mapping[str, Any]) -> list[str]:
     return words + ([f"own-{pattern['own']}"] if "own" in pattern else [])
 
 
+def _h5perf_serial(pattern: Mapping[str, Any]) -> list[str]:
+    words = [f"{len(pattern['dims'])}d"]
+    # Said where the array is not walked as it lies in the file.
+    if pattern["order"] != sorted(pattern["order"], reverse=True):
+        words.append("order" + "x".join(map(str, pattern["order"])))
+    if pattern["vfd"] != "sec2":
+        words.append(str(pattern["vfd"]))
+    return words + ["chunked"] * bool(pattern["chunk"])
+
+
+def _darshan(pattern: Mapping[str, Any]) -> list[str]:
+    return [str(pattern["program"])]
+
+
 _H5BENCH_KINDS = {"write-unlimited": "unlimited", "write_var_normal_dist": "varied"}
 
 
 #: What a benchmark's pattern is called; one function a benchmark.
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "benchio": _benchio,
+    "darshan": _darshan,
     "blocks": _blocks,
     "metadata": _metadata,
     "particles": _particles,
@@ -140,6 +155,7 @@ _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "formats": _formats,
     "h5bench": _h5bench,
     "h5perf": _segments,
+    "h5perf_serial": _h5perf_serial,
     "hdf5_iotest": _hdf5_iotest,
     "ior": _ior,
 }

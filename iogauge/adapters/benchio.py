@@ -113,6 +113,7 @@ class Report:
     """One run."""
 
     ranks: int
+    nodes: int
     grid: tuple[int, ...]
     array: tuple[int, ...]
     size: tuple[int, ...]
@@ -154,7 +155,9 @@ def read_report(text: str, what: str = "benchio") -> Report:
         agree(bytes_, result.rate, result.seconds, f"{what}: {result.method}")
     if size != tuple(n * p for n, p in zip(array, grid, strict=True)) or math.prod(grid) != int(ranks):
         raise Refusal(f"{what}: its process grid, array and global size do not belong together")
-    return Report(whole(ranks, f"{what}: processes", 1), grid, array, size, tuple(results))
+    return Report(
+        whole(ranks, f"{what}: processes", 1), whole(nodes, f"{what}: nodes", 1), grid, array, size, tuple(results)
+    )
 
 
 def _names(lines: Lines, known: Sequence[str] | dict[str, tuple[Interface, str]]) -> Iterator[str]:
@@ -232,18 +235,11 @@ def pattern_of(arguments: Arguments, method: str, striping: str, own: str = "") 
 
 
 def measurements(
-    job: Job,
-    launches: Sequence[Launch],
-    arguments: Arguments,
-    *,
-    proof: Launch | None = None,
-    main: str = "",
-    own: str = "",
+    job: Job, launches: Sequence[Launch], arguments: Arguments, *, proof: Launch | None, main: str = "", own: str = ""
 ) -> list[Measurement]:
     """The write of each method, a repeat for each launch; all but ``main`` are baselines of it, if there is one.
 
-    ``proof``: the launch before them, into files with two names; none where that was looked at already. Raises
-    :class:`Refusal`.
+    ``proof``: the launch before them, into files with two names; none of outputs that somebody kept. Raises :class:`Refusal`.
     """
     if not launches:
         raise Refusal("benchio: no launch")

@@ -15,7 +15,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from iogauge.adapters.lines import Lines
+from iogauge.adapters.upstream import Job, Printed, record, repeat
 from iogauge.errors import Refusal
+from iogauge.measurement import Measurement, Program
 
 Interface = Literal["posix", "hdf5"]
 
@@ -72,6 +74,56 @@ class Report(_Value):
             if result.interface == interface:
                 return result
         raise Refusal(f"h5perf_serial: no result for {interface}")
+
+
+def _seconds(bytes_: int, rate: float) -> Printed:
+    value = bytes_ / 2**20 / rate
+    return Printed(value, value * _PRINTED / rate)
+
+
+def measurements(job: Job, report: Report, cached: float | None = None) -> list[Measurement]:
+    """Write and read through each interface. Of several iterations only the fastest and the slowest are told: these are the
+    repeats. ``cached``: the part of what is read that is in memory. Raises :class:`Refusal`."""
+    found = []
+    for result in report.results:
+        by_operation = {"write": (result.write, result.write_open_close)}
+        if result.read is not None and result.read_open_close is not None:
+            by_operation["read"] = (result.read, result.read_open_close)
+        for operation, (inside, whole) in by_operation.items():
+            rates = list(zip((inside.maximum, inside.minimum), (whole.maximum, whole.minimum), strict=True))
+            repeats = [
+                repeat(
+                    total=_seconds(report.logical_bytes, total),
+                    # Of the fastest ones, which need not be of one iteration.
+                    transfer=_seconds(report.logical_bytes, transfer) if transfer >= total else None,
+                    cached=(None, cached) if operation == "read" else (None, None),
+                    what=f"h5perf_serial: {operation}",
+                )
+                for transfer, total in rates[: report.iterations]
+            ]
+            found.append(
+                record(
+                    job,
+                    Program(name="h5perf_serial", version=report.version, verifies=False),
+                    repeats,
+                    benchmark="h5perf_serial",
+                    operation=operation,
+                    interface=result.interface,
+                    collective=False,
+                    pattern={
+                        "dims": list(report.dataset),
+                        "transfer": list(report.transfer),
+                        "order": list(report.order),
+                        "chunk": list(report.chunk),
+                        "extendible": report.extendible,
+                        "vfd": report.driver or "sec2",
+                    },
+                    logical_bytes=report.logical_bytes,
+                    file_bytes=report.logical_bytes,
+                    hdf5=report.version if result.interface == "hdf5" else None,
+                )
+            )
+    return found
 
 
 def read_report(output: Path | str, errors: Path | str = "") -> Report:

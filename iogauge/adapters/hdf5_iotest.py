@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iogauge.adapters.upstream import Job, Launch, Printed, printed, record, repeat, whole
 from iogauge.errors import InputError, Refusal
@@ -193,6 +193,55 @@ COLUMNS = (
     "meta-block-size,layout,fill,fmt,io, async, wall [s],fsize [B],write-phase-min [s],write-phase-max [s],creat-min [s],"
     "creat-max [s],write-min [s],write-max [s],read-phase-min [s],read-phase-max [s],read-min [s],read-max [s]"
 )
+
+
+def configuration_of(text: str) -> Configuration:
+    """The configuration that a CSV is of, from its rows: all cases of a product, or one. It does not tell of compression.
+
+    Raises :class:`Refusal`.
+    """
+    rows = _cells(text, "hdf5_iotest")
+    if not rows:
+        raise Refusal("hdf5_iotest: the CSV has no row")
+    first = rows[0]
+    whole_numbers = {
+        "steps": "steps", "arrays": "arrays", "rows": "rows", "columns": "cols", "process-rows": "proc-rows",
+        "process-columns": "proc-cols",
+    }  # fmt: skip
+    values: dict[str, Any] = {key: whole(first[name], f"hdf5_iotest: {name}") for key, name in whole_numbers.items()}
+    aligned = {(row["alignment-increment"], row["alignment-threshold"]) for row in rows} - {("1", "0")}
+    blocks = {row["meta-block-size"] for row in rows} - {str(HDF5_META_BLOCK_BYTES)}
+    alignment, threshold = next(iter(aligned), ("1", "0"))
+    single = first["io"] if first["io"] not in ("independent", "collective") else "posix"
+    values |= {
+        "version": 0,
+        "scaling": first["scaling"],
+        "alignment-increment": whole(alignment, "hdf5_iotest: alignment-increment"),
+        "alignment-threshold": whole(threshold, "hdf5_iotest: alignment-threshold"),
+        "meta-block-size": whole(next(iter(blocks), str(HDF5_META_BLOCK_BYTES)), "hdf5_iotest: meta-block-size"),
+        "single-process": single,
+        "async": 1 if first[" async"] == "true" else 0,
+        "hdf5-file": "tiles.h5",
+        "csv-file": "tiles.csv",
+    }
+    try:
+        found = Configuration.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise Refusal(f"hdf5_iotest: {'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
+    if len(rows) > 1:
+        return found
+    case = _row(first, 2, found, "hdf5_iotest").case
+    if case not in (product := cases_of(found)):
+        raise Refusal(f"hdf5_iotest: its only row is of {case}, which is no case of it")
+    return found.model_copy(update={"one_case": product.index(case) + 1})
+
+
+def ranks_of(text: str) -> int:
+    """Of the process grid in a CSV. Raises :class:`Refusal`."""
+    return configuration_of(text).ranks
+
+
 _TIMES = ("write-phase", "creat", "write", "read-phase", "read")
 
 
@@ -208,18 +257,7 @@ class Row:
 
 def read_csv(text: str, configuration: Configuration, what: str = "hdf5_iotest") -> list[Row]:
     """One row for every case of the configuration, in its order. Raises :class:`Refusal` for anything else."""
-    head, _, body = text.partition("\n")
-    if head.rstrip("\r") != COLUMNS:
-        raise Refusal(f"{what}: the CSV does not begin with hdf5_iotest's header")
-    if body and not body.endswith("\n"):
-        raise Refusal(f"{what}: the CSV's last line is cut")
-    try:
-        cells = list(csv.reader(io.StringIO(body), strict=True))
-    except csv.Error as error:
-        raise Refusal(f"{what}: no CSV: {error}") from error
-    names = COLUMNS.split(",")
-    rows = [_row(dict(zip(names, line, strict=True)) if len(line) == len(names) else {}, number, configuration, what)
-            for number, line in enumerate(cells, start=2)]  # fmt: skip
+    rows = [_row(cells, number, configuration, what) for number, cells in enumerate(_cells(text, what), start=2)]
     by_case: dict[Case, Row] = {}
     for row in rows:
         if row.case in by_case:
@@ -236,10 +274,26 @@ def read_csv(text: str, configuration: Configuration, what: str = "hdf5_iotest")
     return [by_case[case] for case in expected]
 
 
+def _cells(text: str, what: str) -> list[dict[str, str]]:
+    """The CSV's rows by its columns. Raises :class:`Refusal`."""
+    head, _, body = text.partition("\n")
+    if head.rstrip("\r") != COLUMNS:
+        raise Refusal(f"{what}: the CSV does not begin with hdf5_iotest's header")
+    if body and not body.endswith("\n"):
+        raise Refusal(f"{what}: the CSV's last line is cut")
+    try:
+        lines = list(csv.reader(io.StringIO(body), strict=True))
+    except csv.Error as error:
+        raise Refusal(f"{what}: no CSV: {error}") from error
+    names = COLUMNS.split(",")
+    for number, line in enumerate(lines, start=2):
+        if len(line) != len(names):
+            raise Refusal(f"{what}: line {number}: not {len(names)} columns")
+    return [dict(zip(names, line, strict=True)) for line in lines]
+
+
 def _row(cells: Mapping[str, str], number: int, configuration: Configuration, what: str) -> Row:
     where = f"{what}: line {number}"
-    if not cells:
-        raise Refusal(f"{where}: not {len(COLUMNS.split(','))} columns")
     asked = {
         "steps": configuration.steps,
         "arrays": configuration.arrays,

@@ -9,6 +9,8 @@ The clocks are global: the first rank's begin to the last rank's end, for each p
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import re
 import shlex
@@ -49,6 +51,15 @@ class CommandLine:
     flags: frozenset[str] = frozenset()
     values: Mapping[str, str] = field(default_factory=dict)
     directives: Mapping[str, str] = field(default_factory=dict)
+
+    def without(self, flag: str) -> CommandLine:
+        """The same, but for a flag that IOR said it leaves aside."""
+        return dataclasses.replace(self, flags=self.flags - {flag})
+
+    @property
+    def name(self) -> str:
+        """Of the series of a site's own command line."""
+        return hashlib.sha256(" ".join(self.words).encode()).hexdigest()[:8]
 
     @property
     def interface(self) -> Interface:
@@ -222,6 +233,8 @@ class Report:
     file_per_process: bool
     collective: bool
     rows: tuple[Row, ...]
+    ranks_per_node: int = 0  # of the first node; 0: it does not tell
+    began: str = ""  # local time, in the words of ctime
 
     @property
     def logical_bytes(self) -> int:
@@ -237,7 +250,10 @@ class Report:
 
 def read_report(text: str, what: str = "ior") -> Report:
     """The report, text or JSON. Raises :class:`Refusal` for all that is not complete and consistent."""
-    report = _from_json(text, what) if text.lstrip().startswith("{") else _from_text(text, what)
+    return _checked(_from_json(text, what) if text.lstrip().startswith("{") else _from_text(text, what), what)
+
+
+def _checked(report: Report, what: str) -> Report:
     if report.api not in INTERFACES:
         raise Refusal(f"{what}: an interface {report.api[:20]!r} is not known")
     operations = [row.operation for row in report.rows]
@@ -284,6 +300,8 @@ def _report(
             file_per_process={"single-shared-file": False, "file-per-process": True}[options["access"]],
             collective={"independent": False, "collective": True}[options["type"]],
             rows=tuple(rows),
+            ranks_per_node=whole(options.get("clients per node", "0"), f"{what}: clients per node"),
+            began=options.get("Began", ""),
         )
     except KeyError as error:
         raise Refusal(f"{what}: {error} is missing or unknown in the report") from error
@@ -300,7 +318,9 @@ def _from_json(text: str, what: str) -> Report:
         document: Any = json.loads(text, parse_float=str, parse_int=str, parse_constant=_no_constant)
         (test,) = document["tests"]
         summaries: dict[str, dict[str, str]]
-        rows = [_json_row(result, what) for result in test["Results"] if result["access"] in ("write", "read")]
+        # Before 4.0 each repetition has a list of its own.
+        results = [r for entry in test["Results"] for r in (entry if isinstance(entry, list) else [entry])]
+        rows = [_json_row(result, what) for result in results if result["access"] in ("write", "read")]
         summaries = {entry["operation"]: entry for entry in document["summary"]}
         document["Finished"]
         if test["Parameters"]["deadlineForStonewall"] != "0":
@@ -308,7 +328,8 @@ def _from_json(text: str, what: str) -> Report:
         if set(summaries) != {row.operation for row in rows}:
             raise Refusal(f"{what}: its summary is of {', '.join(sorted(summaries))}")
         summary = next(iter(summaries.values()), {})
-        report = _report(what, document["Version"], document["Command line"], test["Options"], summary, rows)
+        options = test["Options"] | {"Began": document.get("Began", "")}
+        report = _report(what, document["Version"], document["Command line"], options, summary, rows)
         for entry in summaries.values():
             mib = printed(entry["xsizeMiB"], f"{what}: xsizeMiB")
             if abs(mib.value - report.logical_bytes / 2**20) > mib.slack * 1.001:
@@ -346,6 +367,8 @@ def _from_text(text: str, what: str) -> Report:
         name, colon, value = line.partition(":")
         if colon and name.strip() and not name.startswith(" "):
             options.setdefault(name.strip(), value.strip())
+    if "Command line used" in options:
+        options |= _old_options(lines, options["Command line used"])
     if options.get("stonewallingTime", "0") != "0":
         raise Refusal(f"{what}: stopped by a deadline: the bytes moved are not those of its sizes")
     rows = [_text_row(cells, what) for cells in _table(lines, "access", "iter", what)]
@@ -357,12 +380,84 @@ def _from_text(text: str, what: str) -> Report:
         raise Refusal(f"{what}: the operations in its summary are of different sizes")
     if {cells["Operation"] for cells in summary_rows} != {row.operation for row in rows}:
         raise Refusal(f"{what}: its summary is of other operations than its results")
-    return _report(what, version, options.get("Command line", ""), options, summaries[0], rows)
+    report = _report(what, version, options.get("Command line", ""), options, summaries[0], rows)
+    if any("fsync() only available in POSIX" in line for line in lines):
+        return dataclasses.replace(report, command=report.command.without("e"))
+    return report
+
+
+def _old_options(lines: Sequence[str], command: str) -> dict[str, str]:
+    """The options of IOR before 3.2, under their later names; whether it is collective only the command line tells."""
+    found = {}
+    for line in lines:
+        name, equals, value = line.partition("=")
+        if equals and line.startswith("\t"):
+            found[name.strip()] = value.strip()
+    api, _, version = found.get("api", "").partition(" ")[0].partition("-")
+    tasks = re.fullmatch(r"(\d+) \((\d+) per node\)", found.get("clients", ""))
+    collective = "c" in read_command(command).flags and api != "POSIX"
+    return {
+        "Command line": command,
+        "api": api,
+        "apiVersion": version,
+        "access": found.get("access", "").partition(",")[0],
+        "type": "collective" if collective else "independent",
+        "tasks": tasks[1] if tasks else "",
+        "clients per node": tasks[2] if tasks else "",
+        "repetitions": found.get("repetitions", ""),
+        "stonewallingTime": found.get("Using stonewalling", "0"),
+    }
+
+
+_CSV = "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter"
+
+
+def is_csv(text: str) -> bool:
+    """Does it begin as IOR's CSV does?"""
+    return text.startswith(_CSV)
+
+
+def read_csv(text: str, command: CommandLine, what: str = "ior") -> Report:
+    """IOR's CSV, since 4.0; what it does not tell, its command line does. Raises :class:`Refusal` for all that is not complete
+    and consistent."""
+    if not text.endswith("\n"):
+        raise Refusal(f"{what}: the CSV's last line is cut")
+    names = _CSV.replace("(MiB/s)", "").replace("(KiB)", "").replace("(s)", "").split(",")
+    lines = text.splitlines()
+    if lines[0] != _CSV or any(len(line.split(",")) != len(names) for line in lines[1:]):
+        raise Refusal(f"{what}: not every line of the CSV has the {len(names)} columns of IOR 4")
+    cells = [dict(zip(names, line.split(","), strict=True)) for line in lines[1:]]
+    sizes = {(c["numTasks"], c["block"], c["xfer"]) for c in cells}
+    if len(sizes) != 1:
+        raise Refusal(f"{what}: {len(sizes)} different sizes in the CSV, where one is expected")
+    ((tasks, block, transfer),) = sizes
+    summary = {"numTasks": tasks, "segmentCount": command.values.get("s", "1"),
+               "blockSize": _kib(block, what), "transferSize": _kib(transfer, what)}  # fmt: skip
+    asked = [("-b", "block", "b", "1m", "blockSize"), ("-t", "transfer", "t", "256k", "transferSize")]
+    for option, word, letter, default, name in asked:
+        if str(size(command.values.get(letter, default))) != summary[name]:
+            raise Refusal(f"{what}: a {word} of {summary[name]} bytes, the command line's {option} is another")
+    options = {
+        "tasks": tasks,
+        "api": command.values.get("a", "POSIX").upper(),
+        "repetitions": command.values.get("i", "1"),
+        "access": "file-per-process" if "F" in command.flags else "single-shared-file",
+        "type": "collective" if "c" in command.flags else "independent",
+    }
+    rows = [_text_row(c, what) for c in cells]
+    return _checked(_report(what, "4", f"ior {shlex.join(command.words)}", options, summary, rows), what)
+
+
+def _kib(text: str, what: str) -> str:
+    """Printed KiB in bytes."""
+    return str(round(printed(text, f"{what}: size").value * 1024))
 
 
 def _table(lines: Sequence[str], first: str, last: str, what: str) -> list[dict[str, str]]:
     """The rows below the header that begins with ``first``, by the header's words without units."""
-    starts = [number for number, line in enumerate(lines) if line.split()[:1] == [first] and ":" not in line]
+    starts = [
+        number for number, line in enumerate(lines) if line.split()[:1] == [first] and not re.search("[:=]", line)
+    ]
     if len(starts) != 1:
         raise Refusal(f"{what}: {len(starts)} tables that begin with {first!r}, where one is expected")
     header = [re.sub(r"\(\w+(?:/s)?\)", "", word) if first == "access" else word for word in lines[starts[0]].split()]
@@ -375,7 +470,7 @@ def _table(lines: Sequence[str], first: str, last: str, what: str) -> list[dict[
             if len(words) < header.index(last) + 1:
                 raise Refusal(f"{what}: a line of results is cut: {line.strip()[:60]!r}")
             found.append(dict(zip(header, words, strict=False)))
-        elif not words or (found and words[0].strip("-")):
+        elif words[:1] != ["remove"] and (not words or (found and words[0].strip("-"))):
             break
     return found
 
@@ -389,10 +484,12 @@ def _text_row(cells: Mapping[str, str], what: str) -> Row:
     return Row(cells["access"], operations_s=operations_s, **figures)
 
 
-def _read_launch(job: Job, launch: Launch, result: str) -> Report:
+def _read_launch(job: Job, launch: Launch, result: str, command: CommandLine | None) -> Report:
     # As IOR says it: a network library's warning on stderr looks otherwise.
-    launch.check("ior", r"Incorrect data", r"^(?:ior )?(?:WARNING|ERROR): ")
-    report = read_report(launch.text(result) if result else launch.stdout, launch.name)
+    launch.check("ior", r"[Ii]ncorrect data", r"^(?:ior )?ERROR: ", r"^(?:ior )?WARNING: (?!fsync\(\) only)")
+    text = launch.text(result) if result else launch.stdout
+    table = command if is_csv(text) else None
+    report = read_report(text, launch.name) if table is None else read_csv(text, table, launch.name)
     job.check_ranks("ior", report.tasks)
     return report
 
@@ -405,16 +502,18 @@ def measurements(
     checks: Sequence[Launch] = (),
     own: str = "",
     differs: Mapping[str, str] | None = None,
+    command: CommandLine | None = None,
 ) -> list[Measurement]:
     """Write and read, as far as they were run, with one repeat for each repetition of all launches.
 
     ``result`` is the file with the report (empty: stdout), ``checks`` are launches that only compare, one for each that
-    writes; ``own`` names a site's own command line, ``differs`` a baseline. Raises :class:`Refusal`.
+    writes; ``own`` names a site's own command line, ``differs`` a baseline; with ``command`` the report may be a CSV. Raises
+    :class:`Refusal`.
     """
     if not launches:
         raise Refusal("ior: no launch")
-    reports = [_read_launch(job, launch, result) for launch in launches]
-    checked = [_read_launch(job, launch, result) for launch in checks]
+    reports = [_read_launch(job, launch, result, command) for launch in launches]
+    checked = [_read_launch(job, launch, result, command) for launch in checks]
     first = reports[0]
     for report in reports + checked:
         if report.configuration != first.configuration:

@@ -57,6 +57,7 @@ class Launch:
     cached_fraction: float | None = None
     cached_after: float | None = None
     name: str = "the launch"
+    kept: bool = False
 
     def text(self, name: str) -> str:
         """A result file's text. Raises :class:`Refusal` when there is none or nothing in it."""

@@ -104,8 +104,8 @@ def witness(summary: Summary, measurements: Sequence[Measurement], claim: Claim 
     # A part of an element counts as all of it there: the benchmark's bytes, by Darshan's clock.
     moved = layer.bytes_read + layer.bytes_written if claim.whole_elements or module != "H5D" else said
     slowest = sum(repeat.total_seconds for m in mains for repeat in m.repeats)
-    # Ranks that write for others gather from them between the calls: the transfers are then no limit.
-    gathers = mains[0].pattern.get("writers", "all") in ("one", "node")
+    # Ranks that write for others gather from them between the calls, Python has its own work: the transfers are then no limit.
+    gathers = mains[0].pattern.get("writers", "all") in ("one", "node") or bool(mains[0].software.packages)
     moving = [m for m in mains if not m.operations]
     of_fastest = [repeat.least.transfer_seconds for m in moving for repeat in m.repeats if repeat.least is not None]
     fastest = 0.0 if gathers else sum(of_fastest)

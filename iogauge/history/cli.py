@@ -24,7 +24,8 @@ from iogauge.history.reading import count_by_series, list_series
 from iogauge.history.schema import cases, marks, runs
 from iogauge.terminal import STYLES
 
-_TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
+#: How times are written.
+TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 
 Command = Callable[..., Any]
 
@@ -58,7 +59,7 @@ def history_group() -> None:
 
 @history_group.command("ingest")
 @click.argument("reports", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--started", type=click.DateTime(_TIMES), help="when it began (local time), where the clock was wrong")
+@click.option("--started", type=click.DateTime(TIMES), help="when it began (local time), where the clock was wrong")
 @click.option("--suite", help="of a plain run report, which does not say it")
 @at_history
 @answers
@@ -228,7 +229,7 @@ def ack_command(key: str, site: str, location: str | None, who: str, why: str) -
 
 @history_group.command("bless")
 @click.argument("key")
-@click.option("--since", type=click.DateTime(_TIMES), required=True, help="the first night of the new level")
+@click.option("--since", type=click.DateTime(TIMES), required=True, help="the first night of the new level")
 @at_site
 @at_history
 @signed
@@ -243,7 +244,7 @@ def bless_command(key: str, since: datetime, site: str, location: str | None, wh
 
 @history_group.command("mute")
 @click.argument("key")
-@click.option("--until", type=click.DateTime(_TIMES), required=True, help="the mute ends then (local time)")
+@click.option("--until", type=click.DateTime(TIMES), required=True, help="the mute ends then (local time)")
 @at_site
 @at_history
 @signed
@@ -257,8 +258,8 @@ def mute_command(key: str, until: datetime, site: str, location: str | None, who
 
 
 @history_group.command("maintenance")
-@click.argument("begin", type=click.DateTime(_TIMES))
-@click.argument("end", type=click.DateTime(_TIMES))
+@click.argument("begin", type=click.DateTime(TIMES))
+@click.argument("end", type=click.DateTime(TIMES))
 @click.option("--file-system", help="of one file system; default: of all")
 @at_site
 @at_history

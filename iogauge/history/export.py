@@ -28,6 +28,7 @@ TABLE = pa.schema(
         ("night", pa.date32()),
         ("started", pa.timestamp("s", tz="UTC")),
         ("session", pa.string()),
+        ("origin", pa.string()),
         ("key", pa.string()),
         ("fingerprint", pa.string()),
         ("role", pa.string()),
@@ -93,7 +94,7 @@ def _batches(connection: Connection, site: str | None) -> Iterator[list[dict[str
         & (measurements.c.case_id == evidence.c.case_id)
     )
     query = (
-        select(measurements, evidence, cases.c.placement_id)
+        select(measurements, evidence, cases.c.placement_id, cases.c.nodes, cases.c.ranks_per_node)
         .join(evidence, same)
         .join(cases, cases.c.id == measurements.c.case_id)
         .order_by(measurements.c.series_id, measurements.c.started, measurements.c.case_id)
@@ -106,7 +107,11 @@ def _batches(connection: Connection, site: str | None) -> Iterator[list[dict[str
             repeat
             for row in batch
             for repeat in _repeats(
-                row, names[row.series_id], by_run[row.run_id], versions[row.software_id], ranks[row.placement_id]
+                row,
+                names[row.series_id],
+                by_run[row.run_id],
+                versions[row.software_id],
+                ranks.get(row.placement_id, [row.ranks_per_node] * row.nodes),
             )
         ]
 
@@ -118,6 +123,7 @@ def _repeats(row: Any, one: Any, run: Any, versions: dict[str, Any], ranks: list
         "night": run.night,
         "started": row.started,
         "session": run.session,
+        "origin": run.origin,
         "key": one.key,
         "fingerprint": one.fingerprint,
         "role": row.role,
@@ -133,10 +139,11 @@ def _repeats(row: Any, one: Any, run: Any, versions: dict[str, Any], ranks: list
         "amount": row.amount,
     }
     for number, total in enumerate(row.total_seconds):
+        transfer = row.transfer_seconds[number]  # upstream benchmarks do not all tell it
         yield common | {
             "repeat": number,
             "observed": row.amount / total,
-            "raw": row.amount / row.transfer_seconds[number],
+            "raw": None if transfer is None else row.amount / transfer,
             "total_seconds": total,
             **{name: getattr(row, name)[number] for name in _PHASES},
             "least_total_seconds": row.least_total_seconds[number],

@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,8 @@ from sqlalchemy import ColumnElement, Connection, Table, insert, select
 
 from iogauge.errors import InputError
 from iogauge.history.database import History, next_id
-from iogauge.history.operators import Rename, renames
-from iogauge.history.schema import cases, evidence, measurements, placements, runs, series, software
+from iogauge.history.operators import renames
+from iogauge.history.schema import REFRAME, cases, evidence, measurements, placements, runs, series, software
 from iogauge.judge import Judgement, Row, invalid, is_of_a_series
 from iogauge.measurement import Measurement
 from iogauge.night import Case, Night, case_of, is_case
@@ -49,7 +49,7 @@ class _Untrue(Exception):
 
 
 @dataclass(frozen=True)
-class _Measured:
+class Measured:
     """A case of a report with its measurements, each with the judge's row."""
 
     case: Case
@@ -58,6 +58,8 @@ class _Measured:
     rows: tuple[tuple[Row, Measurement], ...] = ()
     #: Why its records cannot be believed although they were judged.
     spoiled: str = ""
+    #: Is it known where its ranks were?
+    placed: bool = True
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Report:
     """A run report, checked: columns of :data:`iogauge.history.schema.runs`, and its cases."""
 
     run: dict[str, Any]
-    cases: tuple[_Measured, ...]
+    cases: tuple[Measured, ...]
     #: Seconds to add to every time in it.
     shift: int = 0
 
@@ -90,14 +92,14 @@ def ingest(history: History, path: Path, *, started: datetime | None = None, sui
     ``started`` replaces the time of the report, where a clock was wrong; ``suite`` its suite, which only a night's folder
     tells. Raises :class:`InputError` for what is no report of ours; then nothing has changed.
     """
-    with _no_garbage():
+    with no_garbage():
         report = read_report(path, started=started, suite=suite)
         with history.writing() as connection:
             return _store(connection, report, path)
 
 
 @contextmanager
-def _no_garbage() -> Iterator[None]:
+def no_garbage() -> Iterator[None]:
     """Python's collector would look through the millions of objects of a large report again and again: half of the time."""
     enabled = gc.isenabled()
     gc.disable()
@@ -139,7 +141,7 @@ def read_report(path: Path, *, started: datetime | None = None, suite: str | Non
         raise InputError(f"no run report of ReFrame with our checks: {error!r}", file=file) from error
     run |= {"suite": suite or run["suite"], "content": _content(run, found)}
     if started is None:
-        _check_clock(run, file)
+        check_clock(run, file)
         return Report(run, found)
     return _shifted(run, found, started)
 
@@ -157,7 +159,7 @@ def _run(session: Mapping[str, Any], entries: Sequence[Any], night: Night | None
         "session": str(session["uuid"]),
         "site": sites[0] if night is None else night.site,
         "suite": "" if night is None else night.suite,
-        "night": _night_of(begun),
+        "night": night_of(begun),
         "started": started,
         "finished": max(started, finished),
         "complete": not session["num_aborted"] if night is None else night.complete,
@@ -171,11 +173,13 @@ def _run(session: Mapping[str, Any], entries: Sequence[Any], night: Night | None
     }
 
 
-def _night_of(begun: datetime) -> Any:
+def night_of(begun: datetime) -> date:
+    """The date of a night: noon to noon, by the clock of ``begun``."""
     return (begun - timedelta(hours=12)).date()
 
 
-def _check_clock(run: Mapping[str, Any], file: Path) -> None:
+def check_clock(run: Mapping[str, Any], file: Path) -> None:
+    """Raises :class:`InputError` for a time before 2000 or in the future."""
     if not _NO_EARLIER <= run["started"] <= time.time() + _NO_LATER_SECONDS:
         when = datetime.fromtimestamp(run["started"], timezone.utc)
         raise InputError(
@@ -185,22 +189,23 @@ def _check_clock(run: Mapping[str, Any], file: Path) -> None:
         )
 
 
-def _shifted(run: dict[str, Any], found: tuple[_Measured, ...], started: datetime) -> Report:
+def _shifted(run: dict[str, Any], found: tuple[Measured, ...], started: datetime) -> Report:
     begun = started.astimezone()
     shift = int(begun.timestamp()) - run["started"]
     note = f"the time was given by hand: {shift:+d} s"
-    times = {"started": run["started"] + shift, "finished": run["finished"] + shift, "night": _night_of(begun)}
+    times = {"started": run["started"] + shift, "finished": run["finished"] + shift, "night": night_of(begun)}
     return Report(run | times | {"notes": [*run["notes"], note]}, found, shift)
 
 
-def _measured(entry: Mapping[str, Any], file: Path) -> _Measured:
+def _measured(entry: Mapping[str, Any], file: Path) -> Measured:
     case = case_of(dict(entry))
-    environ, darshan = entry["environ"], entry.get("darshan") or None
+    environ, profile = entry["environ"], case.judgement.profile
+    darshan = profile and profile.summary.model_dump(mode="json", by_alias=True)
     try:
-        return _Measured(case, environ, darshan, tuple(_matched(case.judgement, _records(entry, file))))
+        return Measured(case, environ, darshan, tuple(_matched(case.judgement, _records(entry, file))))
     except _Untrue as problem:
         spoiled = f"records spoiled: {problem}"
-        return _Measured(case.model_copy(update={"judgement": invalid([spoiled])}), environ, darshan, spoiled=spoiled)
+        return Measured(case.model_copy(update={"judgement": invalid([spoiled])}), environ, darshan, spoiled=spoiled)
 
 
 def _records(entry: Mapping[str, Any], file: Path) -> list[Measurement]:
@@ -234,7 +239,7 @@ def _matched(judgement: Judgement, records: Sequence[Measurement]) -> Iterable[t
     return zip(judgement.rows, mine, strict=True)
 
 
-def _content(run: Mapping[str, Any], found: Sequence[_Measured]) -> str:
+def _content(run: Mapping[str, Any], found: Sequence[Measured]) -> str:
     """A digest of what was measured when; the report's name and form are not in it."""
     digest = hashlib.sha256(f"{run['site']} {run['started']}".encode())
     for one in found:
@@ -267,7 +272,7 @@ def _store(connection: Connection, report: Report, path: Path) -> Outcome:
             outcome.notes.append(f"the same measurements as {known.report}, under another session's name")
         return outcome
     outcome.notes += _same_night(connection, run)
-    rows = _Rows(connection, report, renames(connection, run["site"]))
+    rows = Rows(connection, [report])
     rows.insert()
     outcome.cases, outcome.measurements = len(report.cases), len(rows.measurements)
     outcome.notes += rows.notes
@@ -281,39 +286,48 @@ def _same_night(connection: Connection, run: Mapping[str, Any]) -> list[str]:
     return [f"run {len(others) + 1} of this night"] if others else []
 
 
-class _Rows:
-    """The rows of one report: what recurs (series, software, placements) is looked up, or added, once."""
+class Rows:
+    """The rows of reports of one site: what recurs (series, software, placements) is looked up, or added, once."""
 
-    def __init__(self, connection: Connection, report: Report, renamed: Sequence[Rename]) -> None:
+    def __init__(self, connection: Connection, reports: Sequence[Report]) -> None:
         self._connection = connection
-        self._report = report
-        self._renamed = renamed
-        self._run_id = next_id(connection, runs)
-        self._first_case = next_id(connection, cases)
-        self._series = _Catalogue(
-            connection, series, ("key", "fingerprint", "unit"), series.c.site == report.run["site"]
-        )
+        site = reports[0].run["site"]
+        self._renamed = renames(connection, site)
+        self._series = _Catalogue(connection, series, ("key", "fingerprint", "unit"), series.c.site == site)
         self._units = {key: unit for key, _, unit in self._series.known}
         self._software = _Catalogue(connection, software, ("digest",))
-        placed = {_digest(_placement(one.rows[0][1])) for one in report.cases if one.rows}
+        placed = {
+            _digest(_placement(one.rows[0][1])) for report in reports for one in report.cases if one.rows and one.placed
+        }
         self._placements = _Catalogue(connection, placements, ("digest",), placements.c.digest.in_(placed))
-        self.notes: list[str] = list(report.run["notes"])
+        self.notes: list[str] = []
+        self.runs: list[dict[str, Any]] = []
         self.cases: list[dict[str, Any]] = []
         self.measurements: list[dict[str, Any]] = []
         self.evidence: list[dict[str, Any]] = []
-        for number, one in enumerate(report.cases):
-            self._add(self._first_case + number, one)
+        run_id, self._case_id = next_id(connection, runs), next_id(connection, cases)
+        for number, report in enumerate(reports):
+            self._add_run(run_id + number, report)
 
     def insert(self) -> None:
-        notes = {"notes": list(dict.fromkeys(self.notes)), "ingested": int(time.time())}
-        self._connection.execute(insert(runs), [{"id": self._run_id, **self._report.run, **notes}])
+        """Write them."""
+        self._connection.execute(insert(runs), self.runs)
         for catalogue in (self._series, self._software, self._placements):
             catalogue.insert()
         for table, rows in ((cases, self.cases), (measurements, self.measurements), (evidence, self.evidence)):
             if rows:
                 self._connection.execute(insert(table), rows)
 
-    def _add(self, case_id: int, one: _Measured) -> None:
+    def _add_run(self, run_id: int, report: Report) -> None:
+        self._run_id, self._report = run_id, report
+        self.notes = list(report.run["notes"])
+        for one in report.cases:
+            self._add(self._case_id, one)
+            self._case_id += 1
+        notes = {"notes": list(dict.fromkeys(self.notes)), "ingested": int(time.time())}
+        self.runs.append({"id": run_id, "origin": REFRAME, "sha256": None, **report.run, **notes})
+
+    def _add(self, case_id: int, one: Measured) -> None:
         case = one.case
         self.cases.append(
             {
@@ -327,7 +341,7 @@ class _Rows:
                 "environ": one.environ,
                 "verdict": case.judgement.verdict,
                 "reasons": list(case.judgement.reasons),
-                "placement_id": self._placement_of(one.rows[0][1]) if one.rows else None,
+                "placement_id": self._placement_of(one.rows[0][1]) if one.rows and one.placed else None,
                 "layout": case.judgement.layout,
                 "seconds": case.seconds,
                 "stage": case.stage,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic_core import from_json
 from sqlalchemy import Connection, Text, cast, func, select
 
-from iogauge.history.schema import evidence, measurements, runs, series, software
+from iogauge.history.schema import REFRAME, evidence, measurements, runs, series, software
 
 #: Series asked for at a time: a server sends all that is asked for at once.
 _SERIES = 50
@@ -37,13 +37,14 @@ class Series:
 
 @dataclass(frozen=True)
 class Run:
-    """What of a run concerns its measurements."""
+    """What of a run concerns its measurements. ``origin``: REFRAME or IMPORTED of :mod:`iogauge.history.schema`."""
 
     id: int
     suite: str
     night: date
     started: int
     complete: bool
+    origin: str = REFRAME
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def list_series(connection: Connection, site: str | None = None) -> list[Series]
 
 def read_runs(connection: Connection, site: str | None = None) -> dict[int, Run]:
     """All runs by their number."""
-    query = select(runs.c.id, runs.c.suite, runs.c.night, runs.c.started, runs.c.complete)
+    query = select(runs.c.id, runs.c.suite, runs.c.night, runs.c.started, runs.c.complete, runs.c.origin)
     if site is not None:
         query = query.where(runs.c.site == site)
     return {row.id: Run(*row) for row in connection.execute(query)}

@@ -31,8 +31,12 @@ metadata = MetaData(
     }
 )
 
+#: What :data:`runs` come from: a run of ReFrame, or an output that somebody kept (:mod:`iogauge.history.importing`).
+REFRAME, IMPORTED = "reframe", "import"
+
 #: One run of ReFrame: ``session`` is its own name for it; ``content`` is a digest of what was measured, by which the same
-#: measurements are known under another name. ``notes`` are what was odd (clocks, cases kept as invalid).
+#: measurements are known under another name. ``notes`` are what was odd (clocks, cases kept as invalid). ``origin`` is
+#: REFRAME or IMPORTED; of what was imported, ``report`` is the file's name and ``sha256`` its digest.
 runs = Table(
     "runs",
     metadata,
@@ -53,6 +57,8 @@ runs = Table(
     Column("report", String, nullable=False),
     Column("notes", JSON, nullable=False),
     Column("ingested", BigInteger, nullable=False),
+    Column("origin", String, nullable=False, server_default=REFRAME),
+    Column("sha256", String),
 )
 
 #: Versions that the numbers depend on, each combination once.
@@ -74,7 +80,8 @@ placements = Table(
     Column("cores", JSON, nullable=False),
 )
 
-#: One job of a run, those included that are invalid or were skipped: they have ``reasons`` and no measurement.
+#: One job of a run, those included that are invalid or were skipped: they have ``reasons`` and no measurement. ``darshan`` is
+#: the summary of its log (:class:`iogauge.darshan.summary.Summary`). What was imported has no placement: it is not known.
 cases = Table(
     "cases",
     metadata,
