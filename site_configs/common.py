@@ -61,7 +61,7 @@ CLUSTER_OPTIONS = {
 
 
 def darshan() -> dict[str, str]:
-    """Darshan's runtimes of this machine, for an environment's extras: the library that ``IOGAUGE_DARSHAN`` names, else that of
+    """Darshan's runtimes of this machine, for an environment's extras: the library in ``IOGAUGE_DARSHAN``, else that of
     the darshan-config in PATH. It has to be built for the MPI and HDF5 that the kernels use; without, cases run without.
     ``IOGAUGE_DARSHAN_SERIAL`` names one without MPI, for programs in Python.
     """

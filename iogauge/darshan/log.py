@@ -103,7 +103,9 @@ def _answer(sender: Connection, errors: int, paths: Sequence[Path], only: str) -
     os.dup2(errors, 2)
     try:
         reports = [_import_darshan().DarshanReport(str(path), read_all=False) for path in paths]
-        partial = sorted({n for report in reports for n, module in report.modules.items() if module.get("partial_flag")})
+        partial = sorted(
+            {n for report in reports for n, module in report.modules.items() if module.get("partial_flag")}
+        )
         if partial:
             sender.send(
                 f"it is partial, no memory was left for all records of {', '.join(partial)} (the runtime's MAX_RECORDS, "

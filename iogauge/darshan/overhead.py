@@ -40,7 +40,9 @@ def _seconds(measurements: Sequence[Measurement]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for m in (m for m in measurements if m.role == "main"):
         seconds = [repeat.total_seconds for repeat in m.repeats]
-        found[m.operation] = [a + b for a, b in zip(found.get(m.operation, [0.0] * len(seconds)), seconds, strict=False)]
+        found[m.operation] = [
+            a + b for a, b in zip(found.get(m.operation, [0.0] * len(seconds)), seconds, strict=False)
+        ]
     return found
 
 
@@ -50,4 +52,6 @@ def spread(found: Iterable[Overhead]) -> str:
     if len(pairs) < 2:
         return ""
     low, middle, high = statistics.quantiles(pairs, n=4, method="inclusive")
-    return f"{middle:.2f} times as long with Darshan as without, quartiles {low:.2f} to {high:.2f} of {len(pairs)} pairs"
+    return (
+        f"{middle:.2f} times as long with Darshan as without, quartiles {low:.2f} to {high:.2f} of {len(pairs)} pairs"
+    )

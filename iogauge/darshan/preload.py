@@ -102,5 +102,7 @@ def hdf5_of_h5py() -> str:
     done = subprocess.run([sys.executable, "-c", _LIBRARIES_OF_H5PY], capture_output=True, text=True, check=False)
     found = re.findall(r"\S+/libhdf5(?!\S*_(?:hl|cpp|fortran))[^/\s]*\.so\S*", done.stdout)
     if not found:
-        raise InputError(f"{sys.executable} loads no libhdf5 with h5py: {done.stderr.strip()[-200:] or 'none is mapped'}")
+        raise InputError(
+            f"{sys.executable} loads no libhdf5 with h5py: {done.stderr.strip()[-200:] or 'none is mapped'}"
+        )
     return str(found[0])

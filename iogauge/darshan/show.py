@@ -58,9 +58,7 @@ def look(
         return Look(summary=summary, changes=told, findings=diagnose(summary, said), witness=None)
     twin = _measurements(without) if without is not None else []
     found = profile(logs[0].name, summary, _measurements(records), twin)
-    return Look(
-        summary=summary, changes=told, findings=found.findings, witness=found.witness, overhead=found.overhead
-    )
+    return Look(summary=summary, changes=told, findings=found.findings, witness=found.witness, overhead=found.overhead)
 
 
 def _measurements(records: Path) -> list[Measurement]:

@@ -98,7 +98,7 @@ class Darshan(rfm.RegressionTestPlugin):
     @run_before("run")
     def write_configuration(self):
         if self.profiled:
-            # Neither a Darshan that is linked with the program nor the site's own, preloaded in every job, slows the measured run.
+            # Neither a Darshan that is linked with the program nor the site's own, preloaded in every job, slows what is measured.
             self.env_vars[DISABLE] = "1"
             settings = configuration(
                 r"/iogauge-case\.",
@@ -148,7 +148,9 @@ class Darshan(rfm.RegressionTestPlugin):
 
     def _hint(self) -> str:
         """What Darshan said on stderr, or where to look."""
-        texts = [path.read_text(encoding="utf-8", errors="replace") for path in sorted(Path(self.stagedir).glob("*.err"))]
+        texts = [
+            path.read_text(encoding="utf-8", errors="replace") for path in sorted(Path(self.stagedir).glob("*.err"))
+        ]
         lines = [line.strip() for text in texts for line in text.splitlines()]
         said = [line for line in lines if "darshan" in line.lower() or "ld.so" in line]
         return f" (stderr: {' / '.join(said[:2])})" if said else "; is HDF5 or the program itself linked statically?"
@@ -158,8 +160,8 @@ class OnceMore(rfm.RegressionTestPlugin):
     """The test's own program, run twice more after the measured run and in the same job: with Darshan and without, the same
     otherwise, so that the two are a pair. Every other case has the one with Darshan first.
 
-    Goes with :class:`Darshan`. A check gives ``options_of(folder, repeats, warmup, records)``, the program's options for the case alone, and the
-    executable from a hook ``run_before("run")``.
+    Goes with :class:`Darshan`. A check gives ``options_of(folder, repeats, warmup, records)``, the program's options for the
+    case alone, and the executable from a hook ``run_before("run")``.
     """
 
     def options_of(self, folder: str, repeats: int, warmup: int, records: str) -> list[str]:
