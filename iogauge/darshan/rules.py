@@ -36,9 +36,9 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "switches": Threshold(0.1, "fraction", "changes between reading and writing, to the writes"),
     "amplification": Threshold(1.1, "ratio", "bytes moved to storage or from it, to the benchmark's own"),
     "metadata": Threshold(0.3, "fraction", "of a module's time, the part in metadata"),
-    "metadata-seconds": Threshold(0.01, "seconds", "a rank's time in metadata below which it does not matter"),
-    "slow": Threshold(1.3, "ratio", "the slowest rank's or node's time to the mean of the others"),
-    "slow-seconds": Threshold(0.01, "seconds", "the difference below which it does not matter"),
+    "metadata-seconds": Threshold(0.05, "seconds", "a rank's time in metadata below which it does not matter"),
+    "slow": Threshold(1.3, "ratio", "the slowest rank's time, or of a node's fastest, to the mean of the others"),
+    "slow-seconds": Threshold(0.05, "seconds", "the difference below which it does not matter"),
     "fsync-bytes": Threshold(1 << 20, "bytes", "what is written up to this need not be forced to storage"),
     "bytes": Threshold(0.01, "fraction", "difference between Darshan's bytes and the benchmark's"),
     "witness": Threshold(0.15, "fraction", "how far Darshan's time may lie outside of the benchmark's limits"),
@@ -243,23 +243,20 @@ def _is_slow(seconds: float, rest: float) -> bool:
 
 
 def _slow_node(layer: Layer, claim: Claim) -> _Said:
-    if len(claim.hosts) < 2 or not layer.rank_seconds:
+    """A node of which even the fastest rank is slow; where it has one alone, that is a slow rank."""
+    if len(claim.hosts) < 2 or len(layer.rank_seconds) != sum(map(len, claim.hosts.values())):
         return None
-    means = {
-        host: sum(layer.rank_seconds[rank] for rank in ranks) / len(ranks)
-        for host, ranks in claim.hosts.items()
-        if ranks
-    }
-    host = max(means, key=lambda name: means[name])
-    others = [mean for name, mean in means.items() if name != host]
-    rest = sum(others) / len(others)
-    if not _is_slow(means[host], rest):
+    seconds = {host: [layer.rank_seconds[rank] for rank in ranks] for host, ranks in claim.hosts.items() if ranks}
+    host = max(seconds, key=lambda name: min(seconds[name]))
+    others = [one for name, each in seconds.items() if name != host for one in each]
+    fastest, rest = min(seconds[host]), sum(others) / len(others)
+    if len(seconds[host]) < 2 or not _is_slow(fastest, rest):
         return None
     text = (
-        f"One slow node: the ranks on {host} spent {_seconds(means[host])} each in I/O, those on the other "
-        f"{_many(len(others), 'node')} {_seconds(rest)}: {_times(means[host] / rest)} as long"
+        f"One slow node: each of the {len(seconds[host])} ranks on {host} spent {_seconds(fastest)} or more in I/O, those on the "
+        f"other {_many(len(seconds) - 1, 'node')} {_seconds(rest)} in the mean: {_times(fastest / rest)} as long"
     )
-    return text, {"node_seconds": means[host], "others_seconds": rest}
+    return text, {"node_seconds": fastest, "others_seconds": rest}
 
 
 def _slow(summary: Summary, claim: Claim) -> _Said:

@@ -98,7 +98,7 @@ class Darshan(rfm.RegressionTestPlugin):
     @run_before("run")
     def write_configuration(self):
         if self.profiled:
-            # Neither a Darshan that is linked with the program nor the site's own, preloaded in every job, slows what is measured.
+            # No Darshan slows what is measured: neither one linked with the program nor the site's own in every job.
             self.env_vars[DISABLE] = "1"
             settings = configuration(
                 r"/iogauge-case\.",

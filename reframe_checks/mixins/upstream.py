@@ -22,9 +22,9 @@ from .kernel import KernelBuild, RecordsCheck
 @dataclass
 class Launching:
     """One launch. ``words`` are the program and its arguments, ``name`` what it is called when it is refused, ``results`` the
-    files it writes for us. ``environment`` is set for it alone, and ``unset`` is not; ``drop``: its files leave the page cache
-    before it; ``look``: how much of them is in there is looked at after it; ``before``: shell commands in the case's folder;
-    ``profiled``: under Darshan."""
+    files it writes for us. ``environment`` is set for it alone, and ``unset`` is not; ``drop``: its files leave the page
+    cache before it; ``look``: how much of them is in there is looked at after it; ``before``: shell commands in the case's
+    folder; ``profiled``: under Darshan."""
 
     name: str
     words: list[str]
