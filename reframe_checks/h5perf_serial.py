@@ -118,7 +118,7 @@ class H5perfSerialCheck(KernelCheck):
     @run_before("run")
     def take_turns(self):
         """All rounds but the last kernel run, which is the test's own command."""
-        launcher = self.job.launcher.run_command(self.job)
+        launcher = self.launcher_command()
         last = self.rounds - 1
         for number in range(self.rounds):
             options = " ".join(self.kernel_options(self._records_file(number)))

@@ -132,6 +132,8 @@ class Darshan(rfm.RegressionTestPlugin):
         logs = [stage / name for name in self.darshan_logs()]
         try:
             summary = read_log(*logs, only=self.data_files(), needs=self._modules_needed(records))
+            if summary.ranks != self.num_tasks:
+                raise Refusal(f"Darshan's log is of {summary.ranks} ranks, the case has {self.num_tasks}")
         except Refusal as refusal:
             raise Refusal(f"{refusal}{self._hint()}") from refusal
         found = profile(
@@ -181,7 +183,7 @@ class OnceMore(rfm.RegressionTestPlugin):
         # What the records' postrun commands begin with is the exit code of the measured run.
         runs = {"without": "", "darshan": " ".join(["env", *self.darshan_settings(LOG_FILE)])}
         names = sorted(runs, reverse=zlib.crc32(self.unique_name.encode()) % 2 == 0)
-        launcher = self.job.launcher.run_command(self.job)
+        launcher = self.launcher_command()
         for name in names:
             options = self.options_of(f"{CASE_FOLDER}/{name}", min(PAIRS, self.repeats), 0, f"{name}.jsonl")
             words = filter(None, [f"iogauge_once_more {name}", launcher, runs[name], self.executable, *options])

@@ -147,11 +147,7 @@ class UpstreamCheck(RecordsCheck):
         """Everything in the job's own order; the launcher is before each program, not before the test's command."""
         if self.is_dry_run() and any(self.find(name, [self.current_environ]) is None for name in self.executables()):
             return
-        # ReFrame tells the job only after this, and launchers ask it.
-        self.job.num_tasks = self.num_tasks
-        self.job.num_tasks_per_node = self.num_tasks_per_node
-        self.job.num_cpus_per_task = self.num_cpus_per_task
-        launcher = self.job.launcher.run_command(self.job)
+        launcher = self.launcher_command()
         probe = [
             str(self.build.path("segments")),
             "--interface",
