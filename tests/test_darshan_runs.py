@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from test_reframe_checks import (
 
 from iogauge.adapters.kernel import read_records
 from iogauge.darshan.log import read_log
-from iogauge.darshan.preload import configuration, files_of_case, variables
+from iogauge.darshan.preload import configuration, files_in_case_folder, files_of_case, hdf5_of_h5py, variables
 from iogauge.darshan.profile import Profile, profile
 from iogauge.errors import Refusal
 
@@ -93,7 +94,7 @@ def test_a_case_is_run_under_darshan_by_default_where_there_is_a_runtime(site):
 @pytest.mark.skipif(shutil.which("ior") is None, reason="needs ior in PATH (Spack: ior +hdf5)")
 def test_an_upstream_benchmark_is_run_once_more_under_darshan_with_a_log_for_each_of_its_programs(site):
     name = "IorCheck %nodes=1 %ranks_per_node=1 %file_system=memory %access=shared"
-    sizes = ("-S", "repeats=1", "-S", "IorCheck.block_bytes=1048576")
+    sizes = ("-S", "repeats=1", "-S", "IorCheck.block_bytes=4194304")
     _, entries = reframe(site, "-r", *sizes, name=name, IOGAUGE_DARSHAN=runtime())
     entry = one(entries)
     found = Profile.model_validate(entry["judgement"]["profile"])
@@ -159,6 +160,28 @@ def test_a_static_program_is_refused_with_what_to_do(tmp_path):
     assert done.returncode == 2
     assert f"{program} is linked statically" in done.stderr
     assert "darshan: linked" in done.stderr
+
+
+@pytest.mark.skipif(
+    not os.environ.get("IOGAUGE_DARSHAN_SERIAL"),
+    reason="needs a Darshan runtime without MPI, for a serial HDF5: IOGAUGE_DARSHAN_SERIAL (its libdarshan.so)",
+)
+def test_hdf5_in_python_is_seen_by_a_serial_runtime_before_h5pys_own_library(tmp_path):
+    case = tmp_path / "iogauge-case.x" / "darshan"
+    case.mkdir(parents=True)
+    (tmp_path / "darshan.conf").write_text(configuration("/iogauge-case[.]", program="python"))
+    sizes = {"FILE_NAME": "arrays", "NUMBER_DATASETS": 2, "NUMBER_ELEMENTS": [64, 64]}
+    (tmp_path / "formats.yaml").write_text(json.dumps(sizes))
+    libraries = f"{os.environ['IOGAUGE_DARSHAN_SERIAL']}:{hdf5_of_h5py()}"
+    command = [sys.executable, CHECKOUT / "kernels" / "formats", "--config", tmp_path / "formats.yaml", "--dir", case]
+    command += ["--formats", "hdf5", "--repeats", "1", "--warmup", "0", "--json", tmp_path / "darshan.jsonl"]
+    environment = {**os.environ, **variables(libraries, str(tmp_path), mpi=False)}
+    subprocess.run([*map(str, command)], env=environment, check=True, capture_output=True)
+    summary = read_log(tmp_path / "darshan.log", only=files_in_case_folder("darshan/.*"), needs=("H5F", "H5D"))
+    found = profile("darshan.log", summary, read_records(tmp_path / "darshan.jsonl"))
+    assert summary.layers["H5D"].bytes_written == 2 * 64 * 64 * 4
+    assert found.witness.agrees, found.witness.text
+    assert found.flags == ()
 
 
 @needs_runtime

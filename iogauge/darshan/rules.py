@@ -104,7 +104,9 @@ def _many(count: int, what: str) -> str:
 def _independent(summary: Summary, claim: Claim) -> _Said:
     """Collective transfers were asked for, and MPI-IO was called independently."""
     layer, hdf5 = summary.layers.get("MPI-IO"), summary.layers.get("H5D")
-    asked = claim.collective if claim.collective is not None else bool(hdf5 and hdf5["USE_MPIIO_COLLECTIVE"])
+    # Of itself Darshan tells it by dataset: where some were collective and some were not, nobody knows which calls were to be.
+    every_dataset = hdf5 is not None and hdf5["USE_MPIIO_COLLECTIVE"] >= hdf5.files
+    asked = every_dataset if claim.collective is None else claim.collective
     if not asked or layer is None:
         return None
     collective = _all_of(layer, "COLL_READS", "COLL_WRITES")

@@ -40,8 +40,8 @@ class Launching:
 class UpstreamCheck(RecordsCheck):
     """A benchmark that others wrote.
 
-    A check gives ``kernel`` (its name in series), ``executables()``, ``launches()`` (all measured launches of the job, in their
-    order), ``measured(job, launches)`` (by its adapter), ``pattern()`` and ``bytes_written()``; and for Darshan
+    A check gives ``kernel`` (its name in series), ``executables()``, ``launches()`` (all measured launches of the job, in
+    their order), ``measured(job, launches)`` (by its adapter), ``pattern()`` and ``bytes_written()``; and for Darshan
     ``data_file_names()`` (a regular expression) and, unless it is the last launch alone, ``last_round()`` with
     ``measured_round(job, launches)``: these launches are done once more, as a pair to what they were without. A value ``own``
     of its parameter stands for what a site has already, run when the variable ``own`` names it, and nothing else then:
