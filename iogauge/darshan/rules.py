@@ -255,8 +255,8 @@ def _slow_node(layer: Layer, claim: Claim) -> _Said:
     if len(seconds[host]) < 2 or not _is_slow(fastest, rest):
         return None
     text = (
-        f"One slow node: each of the {len(seconds[host])} ranks on {host} spent {_seconds(fastest)} or more in I/O, those on the "
-        f"other {_many(len(seconds) - 1, 'node')} {_seconds(rest)} in the mean: {_times(fastest / rest)} as long"
+        f"One slow node: each of the {len(seconds[host])} ranks on {host} spent {_seconds(fastest)} or more in I/O, those on "
+        f"the other {_many(len(seconds) - 1, 'node')} {_seconds(rest)} in the mean: {_times(fastest / rest)} as long"
     )
     return text, {"node_seconds": fastest, "others_seconds": rest}
 
