@@ -55,11 +55,9 @@ def changes(good: Summary, now: Summary) -> tuple[str, ...]:
     asked = [*_software(good, now), *_amounts(good, now), *_shares(good, now)]
     times = _times(good, now)
     if times and not asked:
-        word = "longer" if _total(now) > _total(good) else "shorter"
-        asked = [
-            f"The calls are those of the last good night, as many and as large, and took {word}: look at the storage and "
-            f"its neighbours before the software"
-        ]
+        longer = "and they took longer: look at the storage and its neighbours before the software"
+        shorter = "and they took less time"
+        asked = [f"as many calls as then, as large, {longer if _total(now) > _total(good) else shorter}"]
     return (*asked, *times)
 
 
@@ -74,8 +72,8 @@ def with_changes(case: Case, good: Mapping[str, Good]) -> Case:
         return case
     _, night, summary = max(profiled, key=lambda one: one[0])
     told = changes(summary, judgement.profile.summary)
-    first, *others = told or ["as many calls, as large, and they took as long"]
-    sentences = (f"{'Otherwise than' if told else 'As'} on the last good night, {night}: {first}", *others)
+    first, *others = told or ["as many calls as then, as large, and they took as long"]
+    sentences = (f"Against the last good night, {night}: {first}", *others)
     profile = judgement.profile.model_copy(update={"changes": sentences})
     return case.model_copy(update={"judgement": judgement.model_copy(update={"profile": profile})})
 
