@@ -66,7 +66,7 @@ def test_a_program_is_found_by_a_variable_and_by_the_environments_extras(site):
     done, _ = reframe(site, "-l", "-n", "IorCheck", "-S", f"IorCheck.program={folder}", **nowhere(site))
     assert done.stdout.count("- IorCheck") > 10
     config = site / "site_configs" / "local.py"
-    old = '"extras": {"darshan": darshan} if darshan else {}'
+    old = '"extras": common.darshan()'
     assert old in config.read_text()
     config.write_text(config.read_text().replace(old, f'"extras": {{"programs": {{"benchio": "{folder}"}}}}'))
     done, _ = reframe(site, "-l", "-n", "BenchioCheck", **nowhere(site))
