@@ -168,11 +168,16 @@ def sweep_command(records: Path, metric: Metric, single: Path | None, table: Pat
 
 
 @main.command("darshan")
-@click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("logs", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--records",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="records of the same run (a kernel's --json): what it says of itself is compared",
+)
+@click.option(
+    "--without",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="records of the same run without Darshan: what it costs is told",
 )
 @click.option("--only", default="", metavar="REGEX", help="only files whose names match")
 @click.option("--written", type=click.IntRange(min=0), help="bytes that the benchmark says it wrote")
@@ -186,8 +191,9 @@ def sweep_command(records: Path, metric: Metric, single: Path | None, table: Pat
 @click.option("--json", "as_json", is_flag=True, help="print summary and diagnosis as JSON")
 @answers
 def darshan_command(
-    log: Path,
+    logs: tuple[Path, ...],
     records: Path | None,
+    without: Path | None,
     only: str,
     written: int | None,
     read: int | None,
@@ -195,12 +201,14 @@ def darshan_command(
     good: Path | None,
     as_json: bool,
 ) -> int:
-    """Say what a Darshan log has seen, and what is worth knowing of it.
+    """Say what a Darshan log has seen, and what is worth knowing of it; several LOGS are of programs of one case, which ran
+    one after the other.
 
     \b
     Examples:
       iogauge darshan darshan.log
-      iogauge darshan darshan.log --records darshan.jsonl --good last-week/darshan.log
+      iogauge darshan darshan.log --records darshan.jsonl --without without.jsonl --good last-week/darshan.log
+      iogauge darshan launch-6.darshan launch-7.darshan --written 268435456 --read 268435456
 
     Exit codes: 0 it was read; 1 the log and the benchmark disagree; 2 it is no complete log.
     """
@@ -209,8 +217,9 @@ def darshan_command(
             "says all of it; --only, --written, --read and --collective are for other benchmarks", key="--records"
         )
     shown = show.look(
-        log,
+        logs,
         records=records,
+        without=without,
         only=only,
         good=good,
         said=Claim(bytes_written=written, bytes_read=read, collective=collective or None),

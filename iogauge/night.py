@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from iogauge.darshan.overhead import spread
 from iogauge.errors import InputError
 from iogauge.judge import VERDICTS, Judgement, Row, Verdict, invalid, skipped
 from iogauge.machine import Machine
@@ -85,6 +86,12 @@ class Night(_Record):
         if self.build_failure or not self.complete or all(c.judgement.verdict == "skipped" for c in self.cases):
             return 2
         return 1 if self.counts["regressed"] or self.counts["invalid"] else 0
+
+    @property
+    def overhead(self) -> str:
+        """What Darshan cost, over all cases that were run with it and without; empty: none was."""
+        profiles = [case.judgement.profile for case in self.cases]
+        return spread(overhead for profile in profiles if profile is not None for overhead in profile.overhead)
 
     def nights_of(self, key: str) -> int:
         """Nights on which the series was measured, this one included."""

@@ -27,6 +27,7 @@ from filelock import FileLock, Timeout
 from iogauge import machine, scheduler
 from iogauge.bands import load_portable_bands, load_site_bands
 from iogauge.case_folders import LeftOver, remove_left_over
+from iogauge.darshan.changes import with_changes
 from iogauge.errors import InputError
 from iogauge.night import Night, read_run_report
 from iogauge.past import Past, look_back
@@ -262,7 +263,8 @@ def _with_past(night: Night, past: Past, runs: Path) -> Night:
         counted = earlier_nights(runs)
         # This night is among them.
         earlier = {row.key: counted[row.key] - 1 for case in night.cases for row in case.judgement.rows}
-    return night.model_copy(update={"earlier_nights": earlier, "notes": (*night.notes, *past.notes)})
+    cases = tuple(with_changes(case, past.good) for case in night.cases)
+    return night.model_copy(update={"earlier_nights": earlier, "notes": (*night.notes, *past.notes), "cases": cases})
 
 
 def _folders(runs: Path) -> list[Path]:

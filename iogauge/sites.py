@@ -195,7 +195,8 @@ class Site(BaseModel):
 class Environ(BaseModel):
     """The ``extras`` of an environment (ReFrame's *environ*), all optional.
 
-    ``darshan`` is the library to preload, as a shell expression, or ``linked``. ``programs`` says where upstream benchmarks
+    ``darshan`` is the library to preload, as a shell expression, or ``linked``; ``darshan_serial`` that for programs without
+    MPI. ``programs`` says where upstream benchmarks
     are, by kernel. ``spack`` chooses the arm of a Spack stack from which kernels, upstream benchmarks and, unless ``darshan``
     names another one, Darshan's runtime come.
     """
@@ -203,6 +204,7 @@ class Environ(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     darshan: Runtime = ""
+    darshan_serial: Runtime = ""
     programs: dict[Text, Text] = {}
     spack: Choice | None = None
 

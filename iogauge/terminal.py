@@ -201,8 +201,11 @@ def print_evidence(console: Console, night: Night, key: str) -> bool:
             console.print(f"  built by    {escape(case.built_by)}", soft_wrap=True)
         for sentence in case.judgement.diagnosis:
             console.print(f"  darshan     {escape(sentence)}")
-        if case.judgement.profile and not case.judgement.flags:
-            console.print(f"  witness     {escape(case.judgement.profile.witness.text)}")
+        if case.judgement.profile:
+            if not case.judgement.flags:
+                console.print(f"  witness     {escape(case.judgement.profile.witness.text)}")
+            for overhead in case.judgement.profile.overhead:
+                console.print(f"  overhead    {escape(overhead.text)}")
         console.print(f"  cached      {percent(row.cached_fraction)} of the pages read were in memory")
         console.print(f"  evidence    {escape(case.stage)}", soft_wrap=True)
     without = [case for case in night.cases if not case.judgement.rows and key in case.name]

@@ -133,6 +133,21 @@ class BenchioCheck(UpstreamCheck):
             )
         return found
 
+    @property
+    def main_set(self):
+        """Number of the case itself among the sets."""
+        return 0 if self.is_own else self.arguments.methods.index(self.main)
+
+    def last_round(self):
+        return {len(self.launches()) - len(self.sets()) + self.main_set: True}
+
+    def measured_round(self, job, launches):
+        chosen = self.sets()[self.main_set]
+        return benchio.measurements(job, launches, chosen, proof=None, main=self.main, own=self.own_name)
+
+    def data_file_names(self):
+        return rf"(?:{'|'.join(benchio.STRIPINGS)})/(?:{'|'.join(self.sets()[self.main_set].methods)})\d*\.dat"
+
     def bytes_written(self):
         one = self.arguments.logical_bytes(self.num_tasks)
         return (len(self.arguments.methods) * len(self.arguments.stripings) + 1) * (one + (1 << 20))

@@ -8,7 +8,10 @@ from pathlib import Path
 
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
+from iogauge.darshan.preload import SERIAL_EXTRA, files_in_case_folder, hdf5_of_h5py
+
 from .mixins.axes import CHECKOUT, site_test
+from .mixins.darshan import OnceMore
 from .mixins.file_system import CASE_FOLDER
 from .mixins.kernel import RecordsCheck
 
@@ -32,13 +35,14 @@ def available() -> list[str]:
 
 
 @site_test
-class FormatsCheck(RecordsCheck):
+class FormatsCheck(OnceMore, RecordsCheck):
     """Arrays created, written, opened and read in HDF5; the other formats beside it, in the same chunks, as baselines."""
 
     kernel = "formats"
     nightly = NIGHTLY
     serial = True
-    can_be_profiled = False  # h5py and netCDF4 bring an HDF5 each, over which nothing can be preloaded
+    darshan_extra = SERIAL_EXTRA
+    darshan_program = "python"
     nodes = parameter([1], type=int, loggable=True)
     ranks_per_node = parameter([1], type=int, loggable=True)
     storage = parameter(list(STORAGE), type=str, loggable=True)
@@ -81,15 +85,28 @@ class FormatsCheck(RecordsCheck):
         Path(self.stagedir, "formats.yaml").write_text(json.dumps(sizes), encoding="utf-8")  # JSON is YAML
         self.keep_files += ["formats.yaml"]
         self.executable = shlex.quote(sys.executable)
-        self.executable_opts = [
+        self.executable_opts = self._options(CASE_FOLDER, available(), self.repeats, self.warmup, self.records_file)
+
+    def _options(self, folder, formats, repeats, warmup, records):
+        return [
             shlex.quote(str(CHECKOUT / "kernels" / "formats")),
             "--config formats.yaml",
-            f'--dir "{CASE_FOLDER}"',
-            f"--formats {','.join(available())}",
-            f"--repeats {self.repeats}",
-            f"--warmup {self.warmup}",
-            f"--json {self.records_file}",
+            f'--dir "{folder}"',
+            f"--formats {','.join(formats)}",
+            f"--repeats {repeats}",
+            f"--warmup {warmup}",
+            f"--json {records}",
         ]
+
+    def options_of(self, folder, repeats, warmup, records):
+        # HDF5 alone: each of the packages brings an HDF5 of its own, and only one of them can be preloaded.
+        return self._options(folder, [next(iter(FORMATS))], repeats, warmup, records)
+
+    def darshan_libraries(self):
+        return [hdf5_of_h5py()]
+
+    def data_files(self):
+        return files_in_case_folder(r"darshan/.*")
 
     def bytes_written(self):
         # One format is there at a time; a file of Zarr's takes a block at least, and the chunks at the edge are whole.

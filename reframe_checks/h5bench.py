@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from functools import cached_property
 from pathlib import Path
 
@@ -293,6 +294,20 @@ class H5bench(UpstreamCheck):
             # The others are looked at all the same.
             found += measurements if number in self.measured_numbers() else []
         return found
+
+    @property
+    def can_be_profiled(self):
+        """The other kinds move data that no record counts, or name no file."""
+        return all(isinstance(benchmark, h5bench.Configuration) for benchmark in self.suite.benchmarks)
+
+    def last_round(self):
+        count = len(self.suite.benchmarks)
+        first = len(self.launches()) - count
+        return {first + number: number in self.measured_numbers() for number in range(count)}
+
+    def data_file_names(self):
+        files = {re.escape(c.file) for c in self.suite.benchmarks}
+        return rf"(?:rank_\d+_)?(?:{'|'.join(sorted(files))})(?:\.subfile[^/:]*)?"
 
     def bytes_written(self):
         return sum(c.file_bytes(self.num_tasks) for c in self.suite.benchmarks) + (1 << 20)

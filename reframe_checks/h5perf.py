@@ -59,12 +59,12 @@ class H5perfCheck(UpstreamCheck):
         words = [self.path_of("h5perf"), "-A", "phdf5,mpiio,posix", *self.h5perf_case.words(self.num_tasks)]
         # In the case's folder, and left there to be looked at.
         environment = {"HDF5_NOCLEANUP": "1", "HDF5_PARAPREFIX": "."}
-        without_user = ["-u", "USER", "-u", "LOGIN"]  # else it would make a folder of that name
         return [
             Launching(
                 f"launch {number + 1}",
-                ["env", *without_user, *words],
+                words,
                 environment=environment,
+                unset=["USER", "LOGIN"],  # else it would make a folder of that name
                 look=True,
                 before=["rm -f ./#pio_tmp*"],
             )
@@ -73,6 +73,9 @@ class H5perfCheck(UpstreamCheck):
 
     def measured(self, job, launches):
         return h5perf.measurements(job, launches, self.h5perf_case)
+
+    def data_file_names(self):
+        return r"#pio_tmp[^/:]*\.h5"
 
     def bytes_written(self):
         self.h5perf_case.check()

@@ -52,6 +52,9 @@ class H5perfSerialCheck(UpstreamCheck):
     package = "Debian: hdf5-tools; Spack: hdf5 +tools"
     nightly = NIGHTLY
     serial = True
+    can_be_profiled = (
+        False  # both interfaces' files are made by one launch, and a runtime for parallel HDF5 cannot be used
+    )
     nodes = parameter([1], type=int, loggable=True)
     ranks_per_node = parameter([1], type=int, loggable=True)
     access = parameter(list(CASES), type=str, loggable=True)
@@ -86,7 +89,6 @@ class H5perfSerialBesideCheck(KernelCheck):
     kernel = "segments"
     nightly = NIGHTLY
     serial = True
-    can_be_profiled = False  # the other program is not, and the two are compared
     leaves_a_file = False  # the rounds' files have one name
     nodes = parameter([1], type=int, loggable=True)
     ranks_per_node = parameter([1], type=int, loggable=True)
@@ -155,7 +157,7 @@ class H5perfSerialBesideCheck(KernelCheck):
     @run_before("run")
     def take_turns(self):
         """All rounds but the last kernel run, which is the test's own command."""
-        launcher = self.job.launcher.run_command(self.job)
+        launcher = self.launcher_command()
         last = self.rounds - 1
         for number in range(self.rounds):
             options = " ".join(self.kernel_options(self._records_file(number)))

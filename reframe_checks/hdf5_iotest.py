@@ -1,5 +1,6 @@
 """hdf5_iotest: the same arrays in all the representations that it knows, in one launch, each a series of its own."""
 
+import re
 from functools import cached_property
 from pathlib import Path
 
@@ -113,6 +114,9 @@ class Hdf5IotestCheck(UpstreamCheck):
 
     def measured(self, job, launches):
         return hdf5_iotest.measurements(job, launches, self.configuration, own=self.own_name)
+
+    def data_file_names(self):
+        return re.escape(self.configuration.hdf5_file)
 
     def bytes_written(self):
         # One case's file at a time. HDF5 needs less than 4 KiB and the alignment for a dataset, 128 bytes for a chunk.

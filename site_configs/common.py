@@ -1,6 +1,7 @@
 """What all site configurations share: where things go, what is logged, who is charged, sizes for a cluster."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -57,6 +58,18 @@ CLUSTER_OPTIONS = {
     "segments": {"block_bytes": 64 << 20, "transfer_bytes": 4 << 20, "repeats": 5, "time_limit": "30m"},
     "tiles": {"steps": 8, "rows": 512, "columns": 512, "repeats": 5, "time_limit": "30m"},  # 64 MiB
 }
+
+
+def darshan() -> dict[str, str]:
+    """Darshan's runtimes of this machine, for an environment's extras: the library in ``IOGAUGE_DARSHAN``, else that of
+    the darshan-config in PATH. It has to be built for the MPI and HDF5 that the kernels use; without, cases run without.
+    ``IOGAUGE_DARSHAN_SERIAL`` names one without MPI, for programs in Python.
+    """
+    config = shutil.which("darshan-config")
+    beside = Path(config).resolve().parents[1] / "lib" / "libdarshan.so" if config else None
+    library = os.environ.get("IOGAUGE_DARSHAN", str(beside) if beside and beside.exists() else "")
+    named = {"darshan": library, "darshan_serial": os.environ.get("IOGAUGE_DARSHAN_SERIAL", "")}
+    return {name: path for name, path in named.items() if path}
 
 
 def account(option: str = "--account=", *, required: bool = False) -> list[str]:

@@ -25,12 +25,6 @@ netcdf = (
     shutil.which("pkg-config") is not None and subprocess.run(["pkg-config", "--exists", "netcdf-mpi"]).returncode == 0
 )
 
-# Darshan's runtime: the library that IOGAUGE_DARSHAN names, else that of the darshan-config in PATH. It has to be built for
-# the MPI and HDF5 that mpicc and the kernels use; empty: cases run without.
-config = shutil.which("darshan-config")
-beside = Path(config).resolve().parents[1] / "lib" / "libdarshan.so" if config else None
-darshan = os.environ.get("IOGAUGE_DARSHAN", str(beside) if beside and beside.exists() else "")
-
 site_configuration = {
     "systems": [
         {
@@ -66,7 +60,7 @@ site_configuration = {
             "cxx": "",
             "ftn": "",
             "target_systems": ["local"],
-            "extras": {"darshan": darshan} if darshan else {},
+            "extras": common.darshan(),
         }
     ],
     # Cases take a second or two: look more often than ReFrame would, so that none waits for the next look.

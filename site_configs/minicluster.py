@@ -95,7 +95,16 @@ site_configuration = {
             ],
         }
     ],
-    "environments": [{"name": "default", "cc": "mpicc", "cxx": "", "ftn": "", "target_systems": ["minicluster"]}],
+    "environments": [
+        {
+            "name": "default",
+            "cc": "mpicc",
+            "cxx": "",
+            "ftn": "",
+            "target_systems": ["minicluster"],
+            "extras": common.darshan(),
+        }
+    ],
     "general": [{**common.GENERAL[0], "poll_rate_min": 10}],
     "logging": common.LOGGING,
 }

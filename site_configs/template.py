@@ -151,6 +151,7 @@ site_configuration = {
             # Darshan's library, built for this MPI and HDF5, as a shell expression evaluated in the job: cases then run
             # under Darshan (docs/darshan.md), unless -S darshan=0. "linked": kernels are linked with it, through the
             # darshan-config of the build's PATH; for statically linked ones. Left out: without Darshan.
+            # "darshan_serial" is the same for Python: a runtime without MPI, for a serial HDF5.
             # "extras": {"darshan": "$DARSHAN_RUNTIME_DIR/lib/libdarshan.so"},
             # Where upstream benchmarks are, by kernel: "extras": {"programs": {"ior": "/sw/ior/bin"}}.
             # Kernels, upstream benchmarks and Darshan from an arm of a Spack stack (docs/spack.md), instead of the CMake

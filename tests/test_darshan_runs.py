@@ -7,15 +7,25 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from conftest import CHECKOUT, run_mpi
-from test_reframe_checks import CC_MEMORY, SMALL, assert_no_rate, copy_of_site, one, reframe, use_built_kernels
+from test_reframe_checks import (
+    CC_MEMORY,
+    SMALL,
+    assert_no_rate,
+    copy_of_site,
+    needs_two_cores,
+    one,
+    reframe,
+    use_built_kernels,
+)
 
 from iogauge.adapters.kernel import read_records
 from iogauge.darshan.log import read_log
-from iogauge.darshan.preload import configuration, files_of_case, variables
+from iogauge.darshan.preload import configuration, files_in_case_folder, files_of_case, hdf5_of_h5py, variables
 from iogauge.darshan.profile import Profile, profile
 from iogauge.errors import Refusal
 
@@ -59,21 +69,45 @@ PARTICLES = ("particles", "--particles", "16384", "--steps", "2", "--repeats", "
 
 
 @needs_runtime
+@needs_two_cores
 def test_a_case_is_run_under_darshan_by_default_where_there_is_a_runtime(site):
-    done, entries = reframe(site, "-r", *SMALL, name=ONE_RANK, IOGAUGE_DARSHAN=runtime())
+    two_ranks = CC_MEMORY.format(ranks=2, fs="memory")
+    done, entries = reframe(site, "-r", *SMALL, name=two_ranks, IOGAUGE_DARSHAN=runtime())
     assert done.returncode in (0, 1), done.stdout
     entry = one(entries)
     assert (entry["profiled"], entry["darshan_flags"]) == (True, "")
     found = Profile.model_validate(entry["judgement"]["profile"])
+    assert found.summary.ranks == 2, "as many as the case has"
     moved = found.summary.layers["H5D"]
-    assert moved.bytes_written == moved.bytes_read == 2 * 2 * 65536 * 32
+    assert moved.bytes_written == moved.bytes_read == 2 * 2 * 2 * 65536 * 32
     assert found.witness.agrees
+    assert [(cost.operation, len(cost.pairs)) for cost in found.overhead] == [("write", 2), ("read", 2)]
     script = next((site.parent / "run").rglob("rfm_job.sh")).read_text()
     measured = next(line for line in script.splitlines() if "--baseline" in line)
     assert "LD_PRELOAD" not in measured, "what is measured is not slowed down"
     stage = Path(entry["outputdir"] if entry["result"] == "pass" else entry["stagedir"])
     assert (stage / "darshan.log").stat().st_size > 0, "the log is kept"
     assert not Path((stage / "case_folder.txt").read_text().strip()).exists()
+
+
+@needs_runtime
+@pytest.mark.skipif(shutil.which("ior") is None, reason="needs ior in PATH (Spack: ior +hdf5)")
+def test_an_upstream_benchmark_is_run_once_more_under_darshan_with_a_log_for_each_of_its_programs(site):
+    name = "IorCheck %nodes=1 %ranks_per_node=1 %file_system=memory %access=shared"
+    sizes = ("-S", "repeats=1", "-S", "IorCheck.block_bytes=4194304")
+    _, entries = reframe(site, "-r", *sizes, name=name, IOGAUGE_DARSHAN=runtime())
+    entry = one(entries)
+    found = Profile.model_validate(entry["judgement"]["profile"])
+    assert found.log == "launch-9.darshan launch-10.darshan"
+    moved = found.summary.layers["H5D"]
+    assert (moved.bytes_written, moved.bytes_read) == (4 << 20, 4 << 20), (
+        "of HDF5's file alone, and not of the baselines'"
+    )
+    assert "bytes-disagree" not in {finding.rule for finding in found.findings}
+    script = next((site.parent / "run").rglob("rfm_job.sh")).read_text().splitlines()
+    launched = [line for line in script if line.startswith("iogauge_launch")]
+    assert [number for number, line in enumerate(launched) if "LD_PRELOAD" in line] == [9, 10]
+    assert all(line.index("mpirun") < line.index("LD_PRELOAD") for line in launched[9:]), "the launcher has no preload"
 
 
 def test_without_a_runtime_there_is_no_darshan_and_to_ask_for_it_is_skipped_with_the_reason(site):
@@ -95,20 +129,22 @@ def test_a_runtime_that_is_no_path_ends_reframe_with_exit_code_2(site):
 
 
 @needs_runtime
-@pytest.mark.parametrize(
-    ("settings", "reason"),
-    [
-        ({"DARSHAN_DISABLE": "1"}, "Darshan left no log: darshan.log does not exist"),
-        ({"DARSHAN_MOD_DISABLE": "H5F,H5D"}, "has no H5F records of the case's files, only of MPI-IO, POSIX"),
-    ],
-)
-def test_a_log_that_is_missing_or_without_hdf5_makes_the_case_invalid(site, settings, reason):
-    done, entries = reframe(site, "-r", *SMALL, name=ONE_RANK, IOGAUGE_DARSHAN=runtime(), **settings)
+def test_a_log_without_hdf5_makes_the_case_invalid(site):
+    disabled = {"IOGAUGE_DARSHAN": runtime(), "DARSHAN_MOD_DISABLE": "H5F,H5D"}
+    done, entries = reframe(site, "-r", *SMALL, name=ONE_RANK, **disabled)
     assert done.returncode == 1
     entry = one(entries)
     assert (entry["verdict"], entry["fail_phase"]) == ("invalid", "sanity")
-    assert reason in entry["fail_reason"]
+    assert "has no H5F records of the case's files, only of MPI-IO, POSIX" in entry["fail_reason"]
     assert_no_rate(entry)
+
+
+def test_a_library_that_counts_nothing_makes_the_case_invalid(site, tmp_path):
+    library = tmp_path / "empty.so"
+    subprocess.run(["cc", "-shared", "-o", library, "-x", "c", "/dev/null"], check=True)
+    _, entries = reframe(site, "-r", *SMALL, name=ONE_RANK, IOGAUGE_DARSHAN=str(library))
+    assert one(entries)["verdict"] == "invalid"
+    assert "Darshan left no log: darshan.log does not exist" in one(entries)["fail_reason"]
 
 
 def test_a_library_that_is_not_there_is_refused_before_anything_is_written(site):
@@ -148,6 +184,28 @@ def test_a_program_that_hides_its_hdf5_from_darshan_is_refused_with_what_to_do(t
         assert (done.returncode == 2) == hides, done.stderr
         assert (f"{program} has HDF5 linked statically" in done.stderr) == hides
         assert ("build it with HDF5's shared library (h5pcc -shlib)" in done.stderr) == hides
+
+
+@pytest.mark.skipif(
+    not os.environ.get("IOGAUGE_DARSHAN_SERIAL"),
+    reason="needs a Darshan runtime without MPI, for a serial HDF5: IOGAUGE_DARSHAN_SERIAL (its libdarshan.so)",
+)
+def test_hdf5_in_python_is_seen_by_a_serial_runtime_before_h5pys_own_library(tmp_path):
+    case = tmp_path / "iogauge-case.x" / "darshan"
+    case.mkdir(parents=True)
+    (tmp_path / "darshan.conf").write_text(configuration("/iogauge-case[.]", program="python"))
+    sizes = {"FILE_NAME": "arrays", "NUMBER_DATASETS": 2, "NUMBER_ELEMENTS": [64, 64]}
+    (tmp_path / "formats.yaml").write_text(json.dumps(sizes))
+    libraries = f"{os.environ['IOGAUGE_DARSHAN_SERIAL']}:{hdf5_of_h5py()}"
+    command = [sys.executable, CHECKOUT / "kernels" / "formats", "--config", tmp_path / "formats.yaml", "--dir", case]
+    command += ["--formats", "hdf5", "--repeats", "1", "--warmup", "0", "--json", tmp_path / "darshan.jsonl"]
+    environment = {**os.environ, **variables(libraries, str(tmp_path), mpi=False)}
+    subprocess.run([*map(str, command)], env=environment, check=True, capture_output=True)
+    summary = read_log(tmp_path / "darshan.log", only=files_in_case_folder("darshan/.*"), needs=("H5F", "H5D"))
+    found = profile("darshan.log", summary, read_records(tmp_path / "darshan.jsonl"))
+    assert summary.layers["H5D"].bytes_written == 2 * 64 * 64 * 4
+    assert found.witness.agrees, found.witness.text
+    assert found.flags == ()
 
 
 @needs_runtime

@@ -127,7 +127,7 @@ def test_an_environment_that_is_not_there_or_half_there_says_what_makes_it(home)
 @pytest.mark.parametrize(
     ("extras", "key", "why"),
     [
-        ({"spak": {}}, "spak", "unknown key; allowed: darshan, programs, spack"),
+        ({"spak": {}}, "spak", "unknown key; allowed: darshan, darshan_serial, programs, spack"),
         ({"spack": {"stack": "hdf5"}}, "spack.arm", "missing; it is required"),
         ({"spack": {"stack": "../hdf5", "arm": "x"}}, "spack.stack", "should match pattern"),
         ({"spack": {"stack": "hdf5", "arm": "x", "view": "/"}}, "spack.view", "unknown key; allowed: arm, stack"),

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from iogauge.darshan.rules import THRESHOLDS
 from iogauge.darshan.summary import Layer, Module, Summary
 from iogauge.quota import in_units
+
+if TYPE_CHECKING:
+    from iogauge.night import Case
+    from iogauge.past import Good
 
 _Value = Callable[[Layer], float]
 
@@ -50,12 +55,27 @@ def changes(good: Summary, now: Summary) -> tuple[str, ...]:
     asked = [*_software(good, now), *_amounts(good, now), *_shares(good, now)]
     times = _times(good, now)
     if times and not asked:
-        word = "longer" if _total(now) > _total(good) else "shorter"
-        asked = [
-            f"The calls are those of the last good night, as many and as large, and took {word}: look at the storage and "
-            f"its neighbours before the software"
-        ]
+        longer = "and they took longer: look at the storage and its neighbours before the software"
+        shorter = "and they took less time"
+        asked = [f"as many calls as then, as large, {longer if _total(now) > _total(good) else shorter}"]
     return (*asked, *times)
+
+
+def with_changes(case: Case, good: Mapping[str, Good]) -> Case:
+    """The case with what Darshan saw otherwise than on its last good night, ``good`` by the series' key; that nothing is
+    otherwise is told, too. Without a log of either night it stays as it is.
+    """
+    judgement = case.judgement
+    nights = [good[row.key] for row in judgement.main_rows if row.key in good]
+    profiled = [(night.started, night.night, night.summary) for night in nights if night.summary is not None]
+    if judgement.profile is None or not profiled:
+        return case
+    _, night, summary = max(profiled, key=lambda one: one[0])
+    told = changes(summary, judgement.profile.summary)
+    first, *others = told or ["as many calls as then, as large, and they took as long"]
+    sentences = (f"Against the last good night, {night}: {first}", *others)
+    profile = judgement.profile.model_copy(update={"changes": sentences})
+    return case.model_copy(update={"judgement": judgement.model_copy(update={"profile": profile})})
 
 
 def _total(summary: Summary) -> float:

@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -33,18 +34,28 @@ _NO_FILES = re.compile(r"^<|^(?:/dev|/proc|/sys)/(?!shm/)")
 _READING_SECONDS = 120
 
 
-def read_log(path: Path, *, only: str = "", needs: tuple[Module, ...] = ()) -> Summary:
-    """The summary of a log; ``only`` the files whose names match this regular expression.
+def read_log(*paths: Path, only: str = "", needs: tuple[Module, ...] = ()) -> Summary:
+    """The summary of a log, or of the logs of programs that ran one after the other, as if they had been one; ``only`` the
+    files whose names match this regular expression.
 
     Raises :class:`Refusal` for a log that is missing, cut off or no log, that Darshan itself marked as partial, or that has
-    nothing of a module in ``needs``; :class:`InputError` without PyDarshan.
+    nothing of a module in ``needs``; and for logs of different numbers of ranks. :class:`InputError` without PyDarshan.
     """
-    if not path.is_file():
-        raise Refusal(f"Darshan left no log: {path.name} does not exist")
-    if path.stat().st_size == 0:
-        raise Refusal(f"Darshan's log {path.name} is empty")
+    for path in paths:
+        if not path.is_file():
+            raise Refusal(f"Darshan left no log: {path.name} does not exist")
+        if path.stat().st_size == 0:
+            raise Refusal(f"Darshan's log {path.name} is empty")
     _import_darshan()
-    summary = _read_apart(path, only)
+    each = [_read_one(path, only, needs) for path in paths]
+    if len({summary.ranks for summary in each}) > 1:
+        ranks = ", ".join(f"{s.ranks} in {p.name}" for s, p in zip(each, paths, strict=True))
+        raise Refusal(f"Darshan's logs are of different numbers of ranks: {ranks}")
+    return each[0] if len(each) == 1 else _read_apart(paths, only)
+
+
+def _read_one(path: Path, only: str, needs: tuple[Module, ...]) -> Summary:
+    summary = _read_apart([path], only)
     for module in needs:
         if module not in summary.layers:
             others = ", ".join(summary.layers) or "no module"
@@ -60,12 +71,12 @@ def _import_darshan() -> Any:
     return darshan
 
 
-def _read_apart(path: Path, only: str) -> Summary:
-    """Read it in a process of its own: Darshan's library crashes on some logs that are damaged."""
+def _read_apart(paths: Sequence[Path], only: str) -> Summary:
+    """Read them in a process of its own: Darshan's library crashes on some logs that are damaged."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     with tempfile.TemporaryFile() as errors:
-        child = context.Process(target=_answer, args=(sender, errors.fileno(), path, only))
+        child = context.Process(target=_answer, args=(sender, errors.fileno(), paths, only))
         child.start()
         sender.close()
         try:
@@ -82,52 +93,68 @@ def _read_apart(path: Path, only: str) -> Summary:
     if not problem and answer is None:
         problem = f"reading it ended with exit code {child.exitcode}"
     if problem:
-        raise Refusal(f"Darshan's log {path.name} cannot be read: {problem}")
+        raise Refusal(f"Darshan's log {' '.join(p.name for p in paths)} cannot be read: {problem}")
     assert isinstance(answer, Summary)
     return answer
 
 
-def _answer(sender: Connection, errors: int, path: Path, only: str) -> None:
+def _answer(sender: Connection, errors: int, paths: Sequence[Path], only: str) -> None:
     """In the process of its own: send a summary, or why there is none."""
     os.dup2(errors, 2)
     try:
-        report = _import_darshan().DarshanReport(str(path), read_all=False)
-        partial = sorted(name for name, module in report.modules.items() if module.get("partial_flag"))
+        reports = [_import_darshan().DarshanReport(str(path), read_all=False) for path in paths]
+        partial = sorted(
+            {n for report in reports for n, module in report.modules.items() if module.get("partial_flag")}
+        )
         if partial:
             sender.send(
                 f"it is partial, no memory was left for all records of {', '.join(partial)} (the runtime's MAX_RECORDS, "
                 f"MODMEM and NAMEMEM)"
             )
         else:
-            if "HEATMAP" in report.modules:
-                report.read_all_heatmap_records()  # the last part of a log: it tells whether the end is there
-            sender.send(_summary(report, only))
+            for report in reports:
+                if "HEATMAP" in report.modules:
+                    report.read_all_heatmap_records()  # the last part of a log: it tells whether the end is there
+            sender.send(_summary(reports, only))
     except Exception as error:  # whatever a damaged log makes PyDarshan stumble over is the answer
         sender.send(" ".join(f"{type(error).__name__}: {error}".split()))
 
 
-def _summary(report: Any, only: str) -> Summary:
-    report.read_name_records()
-    names = {number: name for number, name in report.name_records.items() if _chosen(name, only)}
-    job = report.metadata["job"]
+def _summary(reports: Sequence[Any], only: str) -> Summary:
+    names = set()
+    for report in reports:
+        report.read_name_records()
+        names |= {number for number, name in report.name_records.items() if _chosen(name, only)}
+    job = reports[0].metadata["job"]
     ranks = int(job["nprocs"])
     layers = {}
     for module in MODULES:
-        if module in report.modules:
-            report.mod_read_all_records(module)
-            if len(report.records[module]):
-                layer = _layer(module, report.records[module].to_df(), set(names), ranks)
-                if layer is not None:
-                    layers[module] = layer
+        records = _records(reports, module)
+        layer = _layer(module, records, names, ranks) if records else None
+        if layer is not None:
+            layers[module] = layer
     return Summary(
         darshan=str(job["metadata"].get("lib_ver", "unknown")),
         ranks=ranks,
         started=datetime.fromtimestamp(job["start_time_sec"], timezone.utc),
-        run_seconds=job["run_time"],
-        command=report.metadata["exe"],
+        run_seconds=sum(report.metadata["job"]["run_time"] for report in reports),
+        command="; ".join(report.metadata["exe"] for report in reports),
         only=only,
         layers=layers,
     )
+
+
+def _records(reports: Sequence[Any], module: Module) -> dict[str, pd.DataFrame]:
+    """Of all logs; a file has the same number in each. Empty: none."""
+    import pandas as pd
+
+    found = []
+    for report in reports:
+        if module in report.modules:
+            report.mod_read_all_records(module)
+            if len(report.records[module]):
+                found.append(report.records[module].to_df())
+    return {kind: pd.concat([r[kind] for r in found], ignore_index=True) for kind in ("counters", "fcounters") if found}
 
 
 def _chosen(name: str, only: str) -> bool:

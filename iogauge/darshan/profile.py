@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+from iogauge.darshan.overhead import Overhead, overheads
 from iogauge.darshan.rules import Finding, diagnose
 from iogauge.darshan.summary import Summary
 from iogauge.darshan.witness import Witness, claim_of, witness
@@ -13,7 +14,8 @@ from iogauge.measurement import Measurement
 
 
 class Profile(BaseModel):
-    """Summary, diagnosis and second witness. ``changes``: against the last good night, where one is known."""
+    """Summary, diagnosis and second witness. ``overhead``: what Darshan itself cost, by operation; ``changes``: against the
+    last good night, where one is known."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -21,6 +23,7 @@ class Profile(BaseModel):
     summary: Summary
     findings: tuple[Finding, ...]
     witness: Witness
+    overhead: tuple[Overhead, ...] = ()
     changes: tuple[str, ...] = ()
 
     @property
@@ -36,11 +39,22 @@ class Profile(BaseModel):
         return (*self.changes, *flags, *(f.text for f in self.findings if f.text not in flags))
 
 
-def profile(log: str, summary: Summary, measurements: Sequence[Measurement]) -> Profile:
-    """Of the log of the job whose records these are; ``log`` is its name among the case's files."""
+def profile(
+    log: str,
+    summary: Summary,
+    measurements: Sequence[Measurement],
+    without: Sequence[Measurement] = (),
+    *,
+    exact: bool = True,
+) -> Profile:
+    """Of the log of the run whose records these are; ``log`` is its name among the case's files. ``without``: the records of
+    the same run without Darshan. ``exact``: the log has nothing of the data files that no record counts.
+    """
+    claim = claim_of(measurements, exact=exact)
     return Profile(
         log=log,
         summary=summary,
-        findings=diagnose(summary, claim_of(measurements)),
-        witness=witness(summary, measurements),
+        findings=diagnose(summary, claim),
+        witness=witness(summary, measurements, claim),
+        overhead=overheads(measurements, without),
     )

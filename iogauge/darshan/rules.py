@@ -36,9 +36,9 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "switches": Threshold(0.1, "fraction", "changes between reading and writing, to the writes"),
     "amplification": Threshold(1.1, "ratio", "bytes moved to storage or from it, to the benchmark's own"),
     "metadata": Threshold(0.3, "fraction", "of a module's time, the part in metadata"),
-    "metadata-seconds": Threshold(0.01, "seconds", "a rank's time in metadata below which it does not matter"),
-    "slow": Threshold(1.3, "ratio", "the slowest rank's or node's time to the mean of the others"),
-    "slow-seconds": Threshold(0.01, "seconds", "the difference below which it does not matter"),
+    "metadata-seconds": Threshold(0.05, "seconds", "a rank's time in metadata below which it does not matter"),
+    "slow": Threshold(1.3, "ratio", "the slowest rank's time, or of a node's fastest, to the mean of the others"),
+    "slow-seconds": Threshold(0.05, "seconds", "the difference below which it does not matter"),
     "fsync-bytes": Threshold(1 << 20, "bytes", "what is written up to this need not be forced to storage"),
     "bytes": Threshold(0.01, "fraction", "difference between Darshan's bytes and the benchmark's"),
     "witness": Threshold(0.15, "fraction", "how far Darshan's time may lie outside of the benchmark's limits"),
@@ -104,7 +104,9 @@ def _many(count: int, what: str) -> str:
 def _independent(summary: Summary, claim: Claim) -> _Said:
     """Collective transfers were asked for, and MPI-IO was called independently."""
     layer, hdf5 = summary.layers.get("MPI-IO"), summary.layers.get("H5D")
-    asked = claim.collective if claim.collective is not None else bool(hdf5 and hdf5["USE_MPIIO_COLLECTIVE"])
+    # Of itself Darshan tells it by dataset: where some were collective and some were not, nobody knows which calls were to be.
+    every_dataset = hdf5 is not None and hdf5["USE_MPIIO_COLLECTIVE"] >= hdf5.files
+    asked = every_dataset if claim.collective is None else claim.collective
     if not asked or layer is None:
         return None
     collective = _all_of(layer, "COLL_READS", "COLL_WRITES")
@@ -243,23 +245,20 @@ def _is_slow(seconds: float, rest: float) -> bool:
 
 
 def _slow_node(layer: Layer, claim: Claim) -> _Said:
-    if len(claim.hosts) < 2 or not layer.rank_seconds:
+    """A node of which even the fastest rank is slow; where it has one alone, that is a slow rank."""
+    if len(claim.hosts) < 2 or len(layer.rank_seconds) != sum(map(len, claim.hosts.values())):
         return None
-    means = {
-        host: sum(layer.rank_seconds[rank] for rank in ranks) / len(ranks)
-        for host, ranks in claim.hosts.items()
-        if ranks
-    }
-    host = max(means, key=lambda name: means[name])
-    others = [mean for name, mean in means.items() if name != host]
-    rest = sum(others) / len(others)
-    if not _is_slow(means[host], rest):
+    seconds = {host: [layer.rank_seconds[rank] for rank in ranks] for host, ranks in claim.hosts.items() if ranks}
+    host = max(seconds, key=lambda name: min(seconds[name]))
+    others = [one for name, each in seconds.items() if name != host for one in each]
+    fastest, rest = min(seconds[host]), sum(others) / len(others)
+    if len(seconds[host]) < 2 or not _is_slow(fastest, rest):
         return None
     text = (
-        f"One slow node: the ranks on {host} spent {_seconds(means[host])} each in I/O, those on the other "
-        f"{_many(len(others), 'node')} {_seconds(rest)}: {_times(means[host] / rest)} as long"
+        f"One slow node: each of the {len(seconds[host])} ranks on {host} spent {_seconds(fastest)} or more in I/O, those on "
+        f"the other {_many(len(seconds) - 1, 'node')} {_seconds(rest)} in the mean: {_times(fastest / rest)} as long"
     )
-    return text, {"node_seconds": means[host], "others_seconds": rest}
+    return text, {"node_seconds": fastest, "others_seconds": rest}
 
 
 def _slow(summary: Summary, claim: Claim) -> _Said:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -13,12 +14,14 @@ from rich.table import Table
 from iogauge.adapters.kernel import read_records
 from iogauge.darshan.changes import changes
 from iogauge.darshan.log import read_log
+from iogauge.darshan.overhead import Overhead
 from iogauge.darshan.preload import files_of_case
 from iogauge.darshan.profile import profile
 from iogauge.darshan.rules import Claim, Finding, diagnose
 from iogauge.darshan.summary import Summary
 from iogauge.darshan.witness import Witness
 from iogauge.errors import InputError, Refusal
+from iogauge.measurement import Measurement
 from iogauge.quota import in_units
 
 
@@ -31,6 +34,7 @@ class Look(BaseModel):
     changes: tuple[str, ...]
     findings: tuple[Finding, ...]
     witness: Witness | None
+    overhead: tuple[Overhead, ...] = ()
 
     @property
     def flags(self) -> bool:
@@ -39,31 +43,38 @@ class Look(BaseModel):
         return disagrees or any(finding.rule == "bytes-disagree" for finding in self.findings)
 
 
-def look(log: Path, *, records: Path | None, only: str, good: Path | None, said: Claim) -> Look:
-    """Read a log, and what it is to be compared with. Raises :class:`InputError` for what cannot be read."""
+def look(
+    logs: Sequence[Path], *, records: Path | None, without: Path | None, only: str, good: Path | None, said: Claim
+) -> Look:
+    """Read a run's logs, and what they are to be compared with. Raises :class:`InputError` for what cannot be read."""
     try:
         re.compile(only)
     except re.error as error:
         raise InputError(f"{only!r} is no regular expression: {error}", key="--only") from error
     only = files_of_case() if records is not None else only
-    summary = _read(log, only)
-    told = changes(_read(good, only), summary) if good is not None else ()
+    summary = _read(logs, only)
+    told = changes(_read([good], only), summary) if good is not None else ()
     if records is None:
         return Look(summary=summary, changes=told, findings=diagnose(summary, said), witness=None)
+    twin = _measurements(without) if without is not None else []
+    found = profile(logs[0].name, summary, _measurements(records), twin)
+    return Look(summary=summary, changes=told, findings=found.findings, witness=found.witness, overhead=found.overhead)
+
+
+def _measurements(records: Path) -> list[Measurement]:
     try:
-        found = profile(log.name, summary, read_records(records))
+        return read_records(records)
     except Refusal as refusal:
         raise InputError(str(refusal), file=records) from refusal
-    return Look(summary=summary, changes=told, findings=found.findings, witness=found.witness)
 
 
-def _read(log: Path, only: str) -> Summary:
+def _read(logs: Sequence[Path], only: str) -> Summary:
     try:
-        summary = read_log(log, only=only)
+        summary = read_log(*logs, only=only)
     except Refusal as refusal:
-        raise InputError(str(refusal), file=log) from refusal
+        raise InputError(str(refusal), file=logs[0]) from refusal
     if not summary.layers:
-        raise InputError("has no records of such files" if only else "has no records of files", file=log)
+        raise InputError("has no records of such files" if only else "has no records of files", file=logs[0])
     return summary
 
 
@@ -83,6 +94,8 @@ def print_look(console: Console, shown: Look) -> None:
         console.print(f"[bold]{finding.rule}[/]  {escape(finding.text)}")
     if not shown.findings:
         console.print("nothing to say: no rule found anything")
+    for cost in shown.overhead:
+        console.print(f"overhead  {cost.text}")
     console.print(_table(summary))
 
 

@@ -180,6 +180,14 @@ class Axes(rfm.RegressionTestPlugin):
         }
         self.job.launcher.options += [option.format(**values) for option in self.site.launcher_options]
 
+    def launcher_command(self) -> str:
+        """What starts a program on all ranks, for commands of our own in the job."""
+        # ReFrame tells the job only just before it writes the script, and launchers ask it.
+        self.job.num_tasks = self.num_tasks
+        self.job.num_tasks_per_node = self.num_tasks_per_node
+        self.job.num_cpus_per_task = self.num_cpus_per_task
+        return self.job.launcher.run_command(self.job)
+
     @property
     def site(self) -> Site:
         """The current partition's site model; from setup on."""

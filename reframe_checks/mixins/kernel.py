@@ -18,7 +18,7 @@ from iogauge.scheduler import SLURM, why_cancelled, why_ended
 
 from .axes import CHECKOUT, Axes
 from .bands import Bands
-from .darshan import PROFILED_FOLDER, PROFILED_RECORDS, Darshan, runtime_of
+from .darshan import Darshan, OnceMore, runtime_of
 from .file_system import CASE_FOLDER, OwnFolder
 from .scheduling import OneAtATime
 from .spack import FromSpack, Origin, SpackStacks, chosen_stacks, installed_arm
@@ -150,7 +150,7 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, Origin, rfm.RunO
             )
             judgement = self.with_evidence(judgement, stage)
             if self.profiled and judgement.verdict != "invalid":
-                judgement = judgement.model_copy(update={"profile": self.profile_of(measurements)})
+                judgement = judgement.model_copy(update={"profile": self.profile_of_case()})
         except (Refusal, InputError) as refusal:
             judgement = invalid([str(refusal)])
         self.judgement = judgement.model_dump(mode="json", by_alias=True)
@@ -189,7 +189,7 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, Origin, rfm.RunO
         return f"; {reason}" if reason else ""
 
 
-class KernelCheck(RecordsCheck):
+class KernelCheck(OnceMore, RecordsCheck):
     """A kernel with one pattern: written and read in one job, its baselines beside it, repeat by repeat.
 
     A check gives, besides, ``pattern_options()`` (the kernel's options) and ``baselines()``.
@@ -210,19 +210,17 @@ class KernelCheck(RecordsCheck):
 
     def kernel_options(self, records_file: str) -> list[str]:
         keep = {"keep-empty": "yes"} if self.leaves_a_file and self.layout_can_be_read() else {}
-        options = self._options(CASE_FOLDER, self.repeats, self.warmup, json=records_file, **keep)
+        options = self.options_of(CASE_FOLDER, self.repeats, self.warmup, records_file, **keep)
         return [*options, *(f"--baseline {changes}" for changes in self.baselines())]
 
-    def profiled_options(self) -> list[str]:
-        """Twice, for Darshan: nothing but the case itself, so that all of the log is of it."""
-        return self._options(PROFILED_FOLDER, min(2, self.repeats), 0, json=PROFILED_RECORDS)
-
-    def _options(self, folder: str, repeats: int, warmup: int, **others: str) -> list[str]:
+    def options_of(self, folder: str, repeats: int, warmup: int, records: str, **others: str) -> list[str]:
+        """For the case alone, without its baselines."""
         options = {
             "interface": self.interface,
             "collective": "yes" if self.collective else "no",
             "repeats": repeats,
             "warmup": warmup,
+            "json": records,
             **others,
             **self.pattern_options(),
         }

@@ -5,7 +5,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from reframe.core.backends import getlauncher
@@ -14,6 +14,7 @@ from reframe.core.logging import getlogger
 from reframe.core.runtime import runtime
 
 from iogauge.adapters.upstream import KEPT, Job, Launch, load_launch
+from iogauge.darshan.preload import files_in_case_folder
 from iogauge.errors import InputError
 
 from .axes import environ_of
@@ -24,25 +25,30 @@ from .kernel import KernelBuild, RecordsCheck
 @dataclass
 class Launching:
     """One launch. ``words`` are the program and its arguments, ``name`` what it is called when it is refused, ``results`` the
-    files it writes for us. ``environment`` is set for it alone; ``drop``: its files leave the page cache before it;
-    ``look``: how much of them is in there is looked at after it; ``before``: shell commands in the case's folder."""
+    files it writes for us. ``environment`` is set for it alone, and ``unset`` is not; ``drop``: its files leave the page
+    cache before it; ``look``: how much of them is in there is looked at after it; ``before``: shell commands in the case's
+    folder; ``profiled``: under Darshan."""
 
     name: str
     words: list[str]
     results: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
+    unset: list[str] = field(default_factory=list)
     drop: bool = False
     look: bool = False
     before: list[str] = field(default_factory=list)
+    profiled: bool = False
 
 
 class UpstreamCheck(RecordsCheck):
     """A benchmark that others wrote.
 
-    A check gives ``kernel`` (its name in series), ``executables()``, ``launches()`` (all launches of the job, in their order),
-    ``measured(job, launches)`` (by its adapter), ``pattern()`` and ``bytes_written()``. A value ``own`` of its parameter
-    stands for what a site has already, run when the variable ``own`` names it, and nothing else then: ``is_own``,
-    ``check_own(ranks)``.
+    A check gives ``kernel`` (its name in series), ``executables()``, ``launches()`` (all measured launches of the job, in
+    their order), ``measured(job, launches)`` (by its adapter), ``pattern()`` and ``bytes_written()``; and for Darshan
+    ``data_file_names()`` (a regular expression) and, unless it is the last launch alone, ``last_round()`` with
+    ``measured_round(job, launches)``: these launches are done once more, as a pair to what they were without. A value ``own``
+    of its parameter stands for what a site has already, run when the variable ``own`` names it, and nothing else then:
+    ``is_own``, ``check_own(ranks)``.
 
     The programs are looked for in the variable ``program`` (a folder, or one of the programs), in the environment's extras
     (``programs: {NAME: PATH}``), in the view of its Spack arm and in PATH. Where they are nowhere, one case is listed, and
@@ -155,11 +161,7 @@ class UpstreamCheck(RecordsCheck):
         """Everything in the job's own order; the launcher is before each program, not before the test's command."""
         if self.is_dry_run() and any(self.find(name, [self.current_environ]) is None for name in self.executables()):
             return
-        # ReFrame tells the job only after this, and launchers ask it.
-        self.job.num_tasks = self.num_tasks
-        self.job.num_tasks_per_node = self.num_tasks_per_node
-        self.job.num_cpus_per_task = self.num_cpus_per_task
-        launcher = self.job.launcher.run_command(self.job)
+        launcher = self.launcher_command()
         probe = [
             str(self.build.path("segments")),
             "--interface",
@@ -170,12 +172,14 @@ class UpstreamCheck(RecordsCheck):
             "4096",
         ]
         probe += ["--transfer", "4096", "--repeats", "1", "--warmup", "0", "--json", self.placement_file]
+        programs = [shlex.quote(self.path_of(name)) for name in self.executables()] if self.profiled else []
         self.prerun_cmds += [
+            *self.darshan_guard(programs),
             ". ./upstream.sh",
             f'{launcher} {shlex.join(probe)} --dir "{CASE_FOLDER}" || {{ iogauge_ended $?; exit 2; }}',
         ]
         self.keep_files += [self.placement_file]
-        for number, step in enumerate(self.launches()):
+        for number, step in enumerate([*self.launches(), *self.profiled_launches()]):
             self.prerun_cmds += self._lines(number, step, launcher)
             results = [PurePosixPath(result).name for result in step.results]
             self.keep_files += [f"launch-{number}.{kind}" for kind in ("out", "err", "code", "files", *results)]
@@ -185,13 +189,15 @@ class UpstreamCheck(RecordsCheck):
         self.executable = "true"
 
     def _lines(self, number: int, step: Launching, launcher: str) -> list[str]:
-        variables = [f"{name}={value}" for name, value in step.environment.items()]
-        words = ["env", *variables, *step.words] if variables else step.words
+        settings = [word for name in step.unset for word in ("-u", name)]
+        settings += self.darshan_settings(log_of(number)) if step.profiled else []
+        settings += [shlex.quote(f"{name}={value}") for name, value in step.environment.items()]
+        words = [*(["env", *settings] if settings else []), *map(quoted, step.words)]
         results = shlex.quote(":".join(step.results))
         return [
             *(f'(cd "{CASE_FOLDER}" && {command}) || exit 2' for command in step.before),
             *([self._look(number, "drop", launcher)] if step.drop else []),
-            f"iogauge_launch {number} {self.launch_seconds} {results} {launcher} {' '.join(map(quoted, words))}",
+            f"iogauge_launch {number} {self.launch_seconds} {results} {launcher} {' '.join(words)}",
             *([self._look(number, "after", launcher)] if step.look else []),
         ]
 
@@ -201,15 +207,55 @@ class UpstreamCheck(RecordsCheck):
         return f'iogauge_look {number} {through}{shlex.quote(sys.executable)} -I -m iogauge.case_files {what} "{CASE_FOLDER}"'
 
     def read_measurements(self, stage: Path):
-        job = Job.load(stage / self.placement_file)
-        launches = [
+        steps = self.launches()
+        return self.measured(Job.load(stage / self.placement_file), self._kept(stage, steps, range(len(steps))))
+
+    def _kept(self, stage, steps, numbers):
+        return [
             load_launch(stage, number, name=step.name, results=step.results)
-            for number, step in enumerate(self.launches())
+            for number, step in zip(numbers, steps, strict=True)
         ]
-        return self.measured(job, launches)
 
     def measured(self, job: Job, launches: list[Launch]):
         raise NotImplementedError
+
+    def last_round(self) -> dict[int, bool]:
+        """The launches of the case itself, and those that they need, in the last round: number to whether it is measured."""
+        return {len(self.launches()) - 1: True}
+
+    def measured_round(self, job: Job, launches: list[Launch]):
+        return self.measured(job, launches)
+
+    def data_file_names(self) -> str:
+        raise NotImplementedError
+
+    def data_files(self):
+        return files_in_case_folder(self.data_file_names())
+
+    def profiled_launches(self) -> list[Launching]:
+        """The last round once more; what only prepares it is not under Darshan."""
+        if not self.profiled:
+            return []
+        steps = self.launches()
+        return [
+            replace(steps[number], name=f"{steps[number].name}, once more under Darshan", profiled=measured)
+            for number, measured in self.last_round().items()
+        ]
+
+    def darshan_logs(self):
+        first = len(self.launches())
+        return [log_of(number) for number, step in enumerate(self.profiled_launches(), first) if step.profiled]
+
+    def profiled_records(self, stage):
+        job, first, steps = Job.load(stage / self.placement_file), len(self.launches()), self.profiled_launches()
+        with_darshan = self._kept(stage, steps, range(first, first + len(steps)))
+        without = self._kept(stage, [self.launches()[n] for n in self.last_round()], self.last_round())
+        return [self.measured_round(job, launches) for launches in (with_darshan, without)]
+
+
+def log_of(number: int) -> str:
+    """Darshan's of a launch."""
+    return f"launch-{number}.darshan"
 
 
 def second_names(files: Iterable[str]) -> list[str]:

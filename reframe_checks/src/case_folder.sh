@@ -13,6 +13,8 @@
 #   iogauge_data_file_layout FILE_SYSTEM_TYPE          records that of a data file that the kernel made
 #   iogauge_ended CODE                                 records how the kernel ended; if badly, also what is free by then
 #   iogauge_darshan LIBRARY PROGRAM                    refuses what cannot be run under Darshan by preloading LIBRARY
+#   iogauge_once_more NAME COMMAND...                  after a measured run that ended well, one more in the folder NAME of the
+#                                                      case's; keeps NAME.out, and NAME_exit_code.txt if it ended badly
 
 # How long the guard waits for space: what the case before removed may be freed late (Lustre, BeeGFS).
 : "${IOGAUGE_GUARD_WAIT_SECONDS:=30}"
@@ -216,7 +218,9 @@ iogauge_said_by() {
 iogauge_darshan() {
     [ -n "$1" ] || iogauge_refuse "Darshan: the path of its library is empty here; is its module loaded?"
     [ -r "$1" ] || iogauge_refuse "Darshan: there is no library $1 here"
-    if command -v ldd >/dev/null && LC_ALL=C ldd "$2" 2>&1 | grep -q 'not a dynamic executable'; then
+    # A script is none either, and what it starts inherits the preload.
+    if [ "$(head -c 4 -- "$(command -v "$2")" | tail -c 3)" = ELF ] && command -v ldd >/dev/null &&
+        LC_ALL=C ldd "$(command -v "$2")" 2>&1 | grep -qE 'not a dynamic executable|statically linked'; then
         iogauge_refuse "Darshan: $2 is linked statically, so that nothing can be preloaded; build it linked with Darshan" \
             "(the environment's extra darshan: linked)"
     fi
@@ -232,6 +236,13 @@ iogauge_darshan_sees_hdf5() {
             "shared library (h5pcc -shlib), link it with Darshan (the environment's extra darshan: linked), or run it without" \
             "(-S darshan=0)"
     fi
+}
+
+iogauge_once_more() {
+    local name=$1
+    shift
+    [ "$(cat exit_code.txt)" = 0 ] || return 0
+    mkdir -- "$IOGAUGE_CASE_DIR/$name" && "$@" >"$name.out" || echo $? >"${name}_exit_code.txt"
 }
 
 # Ranks that are still being killed may write once more: try again for some seconds.
