@@ -101,7 +101,8 @@ class Row(_Value):
 
 class Judgement(_Value):
     """The verdict on one job with its reasons and evidence; ``layout`` is how its files lay on the storage's targets,
-    ``profile`` what Darshan saw of it, where it looked."""
+    ``profile`` what Darshan saw of it, where it looked; ``changes`` is what is otherwise than on the last good night, where
+    one is known."""
 
     verdict: Verdict
     reasons: tuple[str, ...]
@@ -109,6 +110,7 @@ class Judgement(_Value):
     layout: str = ""
     rows: tuple[Row, ...]
     profile: Profile | None = None
+    changes: tuple[str, ...] = ()
 
     @property
     def main_rows(self) -> tuple[Row, ...]:
@@ -122,8 +124,8 @@ class Judgement(_Value):
 
     @property
     def diagnosis(self) -> tuple[str, ...]:
-        """What Darshan's counters say, in sentences: what changed first."""
-        return self.profile.sentences if self.profile else ()
+        """What changed, and then what Darshan's counters say, in sentences."""
+        return (*self.changes, *(self.profile.sentences if self.profile else ()))
 
 
 def invalid(reasons: Sequence[str], where: str = "") -> Judgement:

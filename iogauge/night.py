@@ -28,7 +28,8 @@ class _Record(BaseModel):
 
 
 class Case(_Record):
-    """One ReFrame test case. ``built_by`` says where its program comes from: a Spack spec, or why it is none."""
+    """One ReFrame test case. ``built_by`` says where its program comes from: a Spack spec, or why it is none; ``software`` is
+    what its records name, and none where it has no records."""
 
     name: str
     file_system: str
@@ -39,6 +40,7 @@ class Case(_Record):
     stage: str
     partition: str = ""
     built_by: str = ""
+    software: Software | None = None
 
 
 class Night(_Record):
@@ -195,6 +197,7 @@ def case_of(entry: dict[str, Any]) -> Case:
         stage=(entry["result"] == "pass" and entry.get("outputdir")) or entry["stagedir"],
         partition=entry["partition"],
         built_by=entry.get("built_by") or "",
+        software=_software([entry]),
     )
 
 

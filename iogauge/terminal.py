@@ -176,7 +176,10 @@ def _print_reasons(console: Console, name: str, judgement: Judgement) -> None:
         for reason in judgement.reasons if not judgement.rows else ():
             console.print(f"    {escape(reason)}")
         slower_or_faster = judgement.verdict in ("regressed", "improved")
-        for sentence in judgement.diagnosis if slower_or_faster else judgement.flags:
+        for sentence in judgement.changes if slower_or_faster else ():
+            console.print(f"    {escape(sentence)}")
+        seen = judgement.profile.sentences if judgement.profile and slower_or_faster else judgement.flags
+        for sentence in seen:
             console.print(f"    Darshan: {escape(sentence)}")
 
 
@@ -199,9 +202,11 @@ def print_evidence(console: Console, night: Night, key: str) -> bool:
             console.print(f"  layout      {escape(case.judgement.layout)}")
         if case.built_by:
             console.print(f"  built by    {escape(case.built_by)}", soft_wrap=True)
-        for sentence in case.judgement.diagnosis:
-            console.print(f"  darshan     {escape(sentence)}")
+        for sentence in case.judgement.changes:
+            console.print(f"  changed     {escape(sentence)}")
         if case.judgement.profile:
+            for sentence in case.judgement.profile.sentences:
+                console.print(f"  darshan     {escape(sentence)}")
             if not case.judgement.flags:
                 console.print(f"  witness     {escape(case.judgement.profile.witness.text)}")
             for overhead in case.judgement.profile.overhead:

@@ -1,4 +1,4 @@
-"""What is otherwise than on the last good night, from two summaries of the same case, in sentences."""
+"""What is otherwise than on the last good night, from the software and two summaries of the same case, in sentences."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from iogauge.darshan.rules import THRESHOLDS
 from iogauge.darshan.summary import Layer, Module, Summary
+from iogauge.measurement import Software
 from iogauge.quota import in_units
 
 if TYPE_CHECKING:
@@ -62,20 +63,43 @@ def changes(good: Summary, now: Summary) -> tuple[str, ...]:
 
 
 def with_changes(case: Case, good: Mapping[str, Good]) -> Case:
-    """The case with what Darshan saw otherwise than on its last good night, ``good`` by the series' key; that nothing is
-    otherwise is told, too. Without a log of either night it stays as it is.
+    """The case with what is otherwise than on its last good night, ``good`` by the series' key: the software, then what
+    Darshan saw; that it saw nothing otherwise is told, too. Without a good night it stays as it is.
     """
     judgement = case.judgement
     nights = [good[row.key] for row in judgement.main_rows if row.key in good]
-    profiled = [(night.started, night.night, night.summary) for night in nights if night.summary is not None]
-    if judgement.profile is None or not profiled:
+    profiled = [night for night in nights if night.summary is not None and judgement.profile is not None]
+    if not nights:
         return case
-    _, night, summary = max(profiled, key=lambda one: one[0])
-    told = changes(summary, judgement.profile.summary)
-    first, *others = told or ["as many calls as then, as large, and they took as long"]
-    sentences = (f"Against the last good night, {night}: {first}", *others)
-    profile = judgement.profile.model_copy(update={"changes": sentences})
-    return case.model_copy(update={"judgement": judgement.model_copy(update={"profile": profile})})
+    last = max(profiled or nights, key=lambda night: night.started)
+    told = _versions(last.software, case.software) if case.software else []
+    if last.summary is not None and judgement.profile is not None:
+        seen = changes(last.summary, judgement.profile.summary)
+        told += seen or ["as many calls as then, as large, and they took as long"]
+    if told:
+        told[0] = f"Against the last good night, {last.night}: {told[0]}"
+    return case.model_copy(update={"judgement": judgement.model_copy(update={"changes": tuple(told)})})
+
+
+#: How a change of each is told, in this order.
+_VERSIONS = {
+    "hdf5": "HDF5",
+    "netcdf": "netCDF",
+    "mpi": "MPI",
+    "compiler": "compiler",
+    "spack_arm": "Spack arm",
+    "spack": "Spack spec",
+    "kernels": "kernels",
+    "suite": "iogauge",
+}
+
+
+def _versions(good: Software, now: Software) -> list[str]:
+    before, after = good.model_dump(), now.model_dump()
+    pairs = [(title, before[name], after[name]) for name, title in _VERSIONS.items()]
+    packages = sorted({*good.packages, *now.packages})
+    pairs += [(name, good.packages.get(name), now.packages.get(name)) for name in packages]
+    return [f"{title} {new or 'none'} instead of {old or 'none'}" for title, old, new in pairs if old != new]
 
 
 def _total(summary: Summary) -> float:

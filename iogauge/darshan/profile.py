@@ -14,8 +14,7 @@ from iogauge.measurement import Measurement
 
 
 class Profile(BaseModel):
-    """Summary, diagnosis and second witness. ``overhead``: what Darshan itself cost, by operation; ``changes``: against the
-    last good night, where one is known."""
+    """Summary, diagnosis and second witness. ``overhead``: what Darshan itself cost, by operation."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -24,7 +23,6 @@ class Profile(BaseModel):
     findings: tuple[Finding, ...]
     witness: Witness
     overhead: tuple[Overhead, ...] = ()
-    changes: tuple[str, ...] = ()
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -34,9 +32,9 @@ class Profile(BaseModel):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What to read: what changed first, then where the witnesses disagree, then the diagnosis."""
+        """What to read: first where the witnesses disagree, then the diagnosis."""
         flags = self.flags
-        return (*self.changes, *flags, *(f.text for f in self.findings if f.text not in flags))
+        return (*flags, *(f.text for f in self.findings if f.text not in flags))
 
 
 def profile(
