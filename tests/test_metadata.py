@@ -257,6 +257,20 @@ def test_a_killed_run_leaves_nothing(kernels, target, options):
     assert list(target.iterdir()) == []
 
 
+def test_a_file_that_is_just_being_made_when_the_signal_comes_is_removed(kernels, target, faults):
+    process = subprocess.Popen(
+        [str(word) for word in (kernels / "metadata", "--dir", target, *SMALL, *HDF5, "--file-per-process", "yes")],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, **MPI_ENVIRONMENT, "LD_PRELOAD": str(faults), "FAULT_SLOW_CREATE": "1"},
+    )
+    while not list(target.iterdir()) and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == -signal.SIGTERM
+    assert list(target.iterdir()) == []
+
+
 def test_a_sweep_over_interfaces_is_resumed(kernels, target, tmp_path):
     """Cases of one sweep have different operations: what is complete is known by each case's own."""
     records = tmp_path / "records.jsonl"

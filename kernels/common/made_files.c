@@ -1,6 +1,7 @@
 #include "made_files.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +16,14 @@ static volatile size_t slot_count;
 static void (*volatile remove_others)(void *data);
 static void *volatile others;
 
-/* Launchers kill all ranks at once when one of them has died: the others get time to remove what is theirs. */
+/* Launchers kill all ranks at once when one of them has died: the others get time to remove what is theirs. Another
+ * thread than this one may have been about to make a file: that one is removed the second time. */
 static void remove_and_die(int signal_number)
 {
     const struct timespec pause = {.tv_nsec = 200000000};
     made_files_remove();
     nanosleep(&pause, NULL);
+    made_files_remove();
     signal(signal_number, SIG_DFL);
     raise(signal_number);
 }
@@ -35,8 +38,18 @@ void made_files_watch_signals(void)
     }
 }
 
+static bool known(const char *path)
+{
+    for (size_t i = 0; i < slot_count; i++)
+        if (slots[i] != NULL && strcmp(slots[i], path) == 0)
+            return true;
+    return false;
+}
+
 void made_files_add(const char *path)
 {
+    if (known(path))
+        return;
     char *copy = strdup(path);
     if (copy == NULL) {
         unlink(path);

@@ -5,8 +5,8 @@
 /* From now on a signal that ends the process removes the files first. */
 void made_files_watch_signals(void);
 
-/* PATH was made by this run (by any of its ranks); it is removed when the run stops early. Errors: none, the list
- * grows. */
+/* PATH was or is about to be made by this run (by any of its ranks); it is removed when the run stops early. Once is
+ * enough. Errors: none, the list grows. */
 void made_files_add(const char *path);
 
 /* PATH was removed or is to be kept. */

@@ -2,6 +2,7 @@
 #include "made_files.h"
 #include "store_parts.h"
 
+#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +53,9 @@ static struct store *start(const char *path, const struct store_settings *settin
     store->parts = parts_of(settings->interface);
     store->settings = *settings;
     store->update = update;
+    /* What is not there yet is known before it is made: a signal may come meanwhile. */
+    if (create && access(path, F_OK) != 0 && errno == ENOENT)
+        made_files_add(path);
     store->parts->open(store, create);
     if (create)
         store_each_file(path, settings, remember, NULL);

@@ -2,6 +2,7 @@
  *   FAULT_SLOW_HDF5=0.7   H5Dwrite and H5Dread take 1/0.7 of their time
  *   FAULT_SPILL=1         H5Dread changes the first byte of the memory that it is given, whatever was selected of it
  *   FAULT_KEEP_CACHE=1    posix_fadvise is answered but not done, so that nothing leaves the page cache
+ *   FAULT_SLOW_CREATE=1   a file that was just made is handed over half a second later, or when a signal came
  *   FAULT_FLIP_BYTE=1     one bit of the first large pwrite is changed on its way
  *   FAULT_LIE=mkdir       the third such call on one of the metadata kernel's objects is answered but not done; so with
  *                         open, write, stat, rename, rmdir, unlink, readdir (a name left out), H5Gcreate2, H5Dcreate2,
@@ -133,14 +134,31 @@ int rename(const char *from, const char *to)
     return lies("rename", from) ? 0 : real(from, to);
 }
 
+static int open_as(const char *name, const char *path, int flags, mode_t mode)
+{
+    int (*real)(const char *, int, ...) = dlsym(RTLD_NEXT, name);
+    const int fd = (flags & O_CREAT) != 0 && lies("open", path) ? real("/dev/null", O_WRONLY) : real(path, flags, mode);
+    if ((flags & O_CREAT) != 0 && fd >= 0 && getenv("FAULT_SLOW_CREATE") != NULL)
+        nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    return fd;
+}
+
 int open64(const char *path, int flags, ...)
 {
-    int (*real)(const char *, int, ...) = dlsym(RTLD_NEXT, "open64");
     va_list arguments;
     va_start(arguments, flags);
     const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
     va_end(arguments);
-    return (flags & O_CREAT) != 0 && lies("open", path) ? real("/dev/null", O_WRONLY) : real(path, flags, mode);
+    return open_as("open64", path, flags, mode);
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    return open_as("open", path, flags, mode);
 }
 
 int stat64(const char *path, struct stat64 *status)
