@@ -11,6 +11,7 @@ from reframe.core.builtins import parameter, run_before, variable
 from iogauge import series
 from iogauge.adapters import h5bench
 from iogauge.adapters.hdf5_iotest import grid_of
+from iogauge.darshan.preload import calls_by_event_sets
 from iogauge.errors import InputError
 
 from .mixins.axes import site_test
@@ -299,6 +300,11 @@ class H5bench(UpstreamCheck):
     def can_be_profiled(self):
         """The other kinds move data that no record counts, or name no file."""
         return all(isinstance(benchmark, h5bench.Configuration) for benchmark in self.suite.benchmarks)
+
+    def _modules_needed(self, records):
+        """From HDF5 1.13 on its patterns make their calls with event sets, in the mode SYNC too."""
+        programs = {Path(self.path_of(name)) for name in self.executables()}
+        return ("POSIX",) if any(map(calls_by_event_sets, programs)) else super()._modules_needed(records)
 
     def last_round(self):
         count = len(self.suite.benchmarks)

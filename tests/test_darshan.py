@@ -19,7 +19,7 @@ from iogauge.cli import main
 from iogauge.darshan.changes import changes, with_changes
 from iogauge.darshan.log import read_log
 from iogauge.darshan.overhead import overheads
-from iogauge.darshan.preload import configuration, files_in_case_folder, files_of_case
+from iogauge.darshan.preload import calls_by_event_sets, configuration, files_in_case_folder, files_of_case
 from iogauge.darshan.profile import Profile, profile
 from iogauge.darshan.rules import RULES, THRESHOLDS, Claim, diagnose
 from iogauge.darshan.summary import MODULES, Summary
@@ -124,6 +124,15 @@ def test_a_log_that_darshan_itself_calls_partial_is_refused():
 def test_a_log_without_the_records_that_a_case_needs_is_refused():
     with pytest.raises(Refusal, match=r"has no H5F records of the case's files, only of POSIX"):
         read_log(LOGS / "kernel_posix.darshan", only=files_of_case(), needs=("H5F",))
+
+
+def test_a_program_that_waits_for_event_sets_is_told_from_others(tmp_path):
+    """As h5bench's patterns do, in the mode SYNC too, wherever their HDF5 has event sets."""
+    program = tmp_path / "h5bench_write"
+    program.write_bytes(b"\x7fELF\x00H5Fcreate\x00H5Dwrite\x00")
+    assert not calls_by_event_sets(program)
+    program.write_bytes(b"\x7fELF\x00H5Fcreate_async\x00H5ESwait\x00")
+    assert calls_by_event_sets(program)
 
 
 def test_the_runtime_looks_at_the_cases_files_and_keeps_room_for_all():

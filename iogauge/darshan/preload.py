@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -85,6 +86,11 @@ def files_of_case(number: int = 0) -> str:
     Open MPI's locks and shared memory carry the names of data files too; they are none.
     """
     return rf"-case{number}-file(?!.*(?:\.locktest\.|_cid-))"
+
+
+def calls_by_event_sets(program: Path) -> bool:
+    """Does it wait for event sets of HDF5? What it calls with one (H5Fcreate_async) is none that Darshan knows."""
+    return b"H5ESwait" in program.read_bytes()
 
 
 #: Prints the names of all libraries that h5py has loaded.
