@@ -267,6 +267,14 @@ def test_openpmds_bytes_follow_from_its_mesh_and_its_particles():
     assert (read.logical_bytes, read.cached_fraction) == (2 * 3 * 512 * 256 * 8, 0.5)
 
 
+def test_an_openpmd_that_does_not_know_its_encoding_has_the_one_that_was_asked_for():
+    said, printed = "f Expecting 3 dimensions. But given input is 1", text("h5bench_kinds/openpmd.out")
+    launch = kind_launch("openpmd", stdout=f"{said}\n{printed}")
+    assert measured("openpmd", launch)[0].repeats[0].total_seconds == pytest.approx(0.7535)
+    launch = kind_launch("openpmd", stdout=f"{said.replace('f', '2 1', 1)}\n{printed}")
+    assert "Expecting 3 dimensions" in refusal(measured, "openpmd", launch)
+
+
 def test_the_read_of_h5benchs_own_sample_reads_nothing_and_is_refused_before_and_after():
     values = {key: value for key, value in H5BENCH_KINDS["openpmd"][1].items() if key != "encoding"}
     one_file = h5bench.check_benchmark("openpmd", "", values, 2, "JSON")
