@@ -551,9 +551,9 @@ def test_what_operators_say_is_kept_with_who_when_and_why(history, take):
         ack, mute = operators.said(connection, "here")
     assert (ack.kind, ack.who, ack.at, ack.why) == ("ack", "me", 1000, "because")
     assert (mute.until, mute.fits(WRITE), mute.fits(WRITE + "x")) == (2000, True, False)
-    rename(history, "disk", "work")
+    rename(history, "disk", "scratch")
     with history.reading() as connection:
-        assert operators.said(connection, "here")[0].target == "particles/*/work/*"
+        assert operators.said(connection, "here")[0].target == "particles/*/scratch/*"
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iogauge.adapters.upstream import Job, Launch, Pattern
+from iogauge.adapters.upstream import Job, Launch, Pattern, record
 from iogauge.errors import InputError, Refusal
-from iogauge.measurement import Measurement
+from iogauge.measurement import Measurement, Program, Repeat
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,31 @@ class Announced:
     operation: str
     pattern: Pattern
     collective: bool
+
+
+def measured(
+    job: Job,
+    series: Announced,
+    repeats: Sequence[Repeat],
+    *,
+    logical_bytes: int,
+    file_bytes: int,
+    verifies: bool = False,
+) -> Measurement:
+    """What h5bench's ``repeats`` measured of a series; bytes are of a repeat, ``verifies`` says that it compared them."""
+    return record(
+        job,
+        Program(name="h5bench", version=None, verifies=verifies),
+        repeats,
+        benchmark="h5bench",
+        operation=series.operation,
+        interface="hdf5",
+        collective=series.collective,
+        pattern=series.pattern,
+        logical_bytes=logical_bytes,
+        file_bytes=file_bytes,
+        hdf5=None,
+    )
 
 
 class Benchmark(ABC):

@@ -17,14 +17,15 @@ from typing import Any
 from iogauge.adapters.h5bench.benchmark import (
     Announced,
     Benchmark,
+    measured,
     own_pattern,
     plain_name,
     size_on_disk,
     texts_of,
 )
-from iogauge.adapters.upstream import Job, Launch, Pattern, Printed, agree, printed, record, repeat, whole
+from iogauge.adapters.upstream import Job, Launch, Pattern, Printed, agree, printed, repeat, whole
 from iogauge.errors import InputError, Refusal
-from iogauge.measurement import Measurement, Program, Repeat
+from iogauge.measurement import Measurement, Repeat
 
 _FLAGS = ("k", "v", "u", "j", "m", "q")
 _NUMBERS = {"r": (1, 100000), "f": (-1, 1), "y": (-1, 100000), "e": (1, 1000)}
@@ -104,18 +105,12 @@ class E3sm(Benchmark):
             if len(sizes) > 1:
                 raise Refusal(f"h5bench: e3sm's launches moved {min(sizes)} to {max(sizes)} bytes")
             measurements.append(
-                record(
+                measured(
                     job,
-                    Program(name="h5bench", version=None, verifies=False),
+                    series,
                     [found[number].repeat for found in reports],
-                    benchmark="h5bench",
-                    operation=series.operation,
-                    interface="hdf5",
-                    collective=series.collective,
-                    pattern=series.pattern,
                     logical_bytes=sizes.pop(),
                     file_bytes=max(found[number].bytes for found in reports),
-                    hdf5=None,
                 )
             )
         return measurements

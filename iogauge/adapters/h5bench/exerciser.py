@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iogauge.adapters.h5bench.benchmark import Announced, Benchmark, own_pattern, size_on_disk, texts_of
-from iogauge.adapters.upstream import Job, Launch, Pattern, Printed, agree, printed, record, repeat, whole
+from iogauge.adapters.h5bench.benchmark import Announced, Benchmark, measured, own_pattern, size_on_disk, texts_of
+from iogauge.adapters.upstream import Job, Launch, Pattern, Printed, agree, printed, repeat, whole
 from iogauge.errors import InputError, Refusal
-from iogauge.measurement import Measurement, Program
+from iogauge.measurement import Measurement
 
 #: Given as ``true``; all else is no for the runner.
 SWITCHES = ("keepfile", "usechunked", "indepio", "addattr", "derivedtype")
@@ -170,21 +170,7 @@ class Exerciser(Benchmark):
                 )
                 for run, launch in zip(runs, launches, strict=True)
             ]
-            found.append(
-                record(
-                    job,
-                    Program(name="h5bench", version=None, verifies=compared),
-                    repeats,
-                    benchmark="h5bench",
-                    operation=series.operation,
-                    interface="hdf5",
-                    collective=series.collective,
-                    pattern=series.pattern,
-                    logical_bytes=bytes_,
-                    file_bytes=file_bytes,
-                    hdf5=None,
-                )
-            )
+            found.append(measured(job, series, repeats, logical_bytes=bytes_, file_bytes=file_bytes, verifies=compared))
         return found
 
     def _run(self, launch: Launch) -> dict[tuple[Size, str], Printed]:

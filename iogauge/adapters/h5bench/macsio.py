@@ -16,14 +16,15 @@ from typing import Any
 from iogauge.adapters.h5bench.benchmark import (
     Announced,
     Benchmark,
+    measured,
     own_pattern,
     plain_name,
     size_on_disk,
     texts_of,
 )
-from iogauge.adapters.upstream import Job, Launch, Pattern, Printed, agree, printed, record, repeat
+from iogauge.adapters.upstream import Job, Launch, Pattern, Printed, agree, printed, repeat
 from iogauge.errors import InputError, Refusal
-from iogauge.measurement import Measurement, Program
+from iogauge.measurement import Measurement
 
 _LOG = "macsio.log"
 
@@ -128,21 +129,7 @@ class Macsio(Benchmark):
         if len(set(sizes)) > 1:
             raise Refusal(f"h5bench: macsio's launches moved {min(sizes)} to {max(sizes)} bytes")
         series = self.announced(own)[0]
-        return [
-            record(
-                job,
-                Program(name="h5bench", version=None, verifies=False),
-                repeats,
-                benchmark="h5bench",
-                operation=series.operation,
-                interface="hdf5",
-                collective=series.collective,
-                pattern=series.pattern,
-                logical_bytes=sizes[0],
-                file_bytes=sizes[0],
-                hdf5=None,
-            )
-        ]
+        return [measured(job, series, repeats, logical_bytes=sizes[0], file_bytes=sizes[0])]
 
 
 def check(file: str, values: Mapping[str, Any], where: str) -> Macsio:

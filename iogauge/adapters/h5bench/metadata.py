@@ -20,14 +20,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from iogauge.adapters.h5bench.benchmark import (
     Announced,
     Benchmark,
+    measured,
     own_pattern,
     plain_name,
     size_on_disk,
     texts_of,
 )
-from iogauge.adapters.upstream import Job, Launch, Pattern, Printed, agree, printed, record, repeat, whole
+from iogauge.adapters.upstream import Job, Launch, Pattern, Printed, agree, printed, repeat, whole
 from iogauge.errors import InputError, Refusal
-from iogauge.measurement import Measurement, Program
+from iogauge.measurement import Measurement
 from iogauge.validation import validate
 
 _POSITIVE = Field(gt=0)
@@ -145,18 +146,12 @@ class Metadata(Benchmark):
                 for row, launch in zip(rows, launches, strict=True)
             ]
             found.append(
-                record(
+                measured(
                     job,
-                    Program(name="h5bench", version=None, verifies=False),
+                    series,
                     repeats,
-                    benchmark="h5bench",
-                    operation=series.operation,
-                    interface="hdf5",
-                    collective=series.collective,
-                    pattern=series.pattern,
                     logical_bytes=self.logical_bytes,
                     file_bytes=max(self._check_file(r, at) for r, at in zip(rows, launches, strict=True)),
-                    hdf5=None,
                 )
             )
         return found

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from iogauge.adapters.h5bench.benchmark import Announced, Benchmark, own_pattern, size_on_disk, texts_of
-from iogauge.adapters.upstream import Job, Launch, Pattern, Printed, printed, record, repeat
+from iogauge.adapters.h5bench.benchmark import Announced, Benchmark, measured, own_pattern, size_on_disk, texts_of
+from iogauge.adapters.upstream import Job, Launch, Pattern, Printed, printed, repeat
 from iogauge.errors import InputError, Refusal
-from iogauge.measurement import Measurement, Program, Repeat
+from iogauge.measurement import Measurement, Repeat
 
 _STEM = "8a_parallel_3Db"
 #: h5bench 1.4 does not know the key encoding: it says so of "f", and writes a file a step all the same.
@@ -68,19 +68,7 @@ class _Openpmd(Benchmark):
 
     def _record(self, job: Job, repeats: Sequence[Repeat], own: str, bytes_: int, file_bytes: int) -> Measurement:
         series = self.announced(own)[0]
-        return record(
-            job,
-            Program(name="h5bench", version=None, verifies=False),
-            repeats,
-            benchmark="h5bench",
-            operation=series.operation,
-            interface="hdf5",
-            collective=series.collective,
-            pattern=series.pattern,
-            logical_bytes=bytes_,
-            file_bytes=file_bytes,
-            hdf5=None,
-        )
+        return measured(job, series, repeats, logical_bytes=bytes_, file_bytes=file_bytes)
 
 
 @dataclass(frozen=True)

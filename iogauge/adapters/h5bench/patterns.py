@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iogauge.adapters.h5bench.benchmark import Announced, Benchmark, own_pattern, plain_name, size_on_disk
-from iogauge.adapters.upstream import Job, Launch, Pattern, Printed, agree, printed, record, repeat, whole
+from iogauge.adapters.h5bench.benchmark import Announced, Benchmark, measured, own_pattern, plain_name, size_on_disk
+from iogauge.adapters.upstream import Job, Launch, Pattern, Printed, agree, printed, repeat, whole
 from iogauge.errors import InputError, Refusal
-from iogauge.measurement import Measurement, Program
+from iogauge.measurement import Measurement
 
 #: What a particle has: seven floats and an integer.
 PARTICLE_BYTES = 32
@@ -591,18 +591,12 @@ def measurement(job: Job, launches: Sequence[Launch], configuration: Configurati
                 what=launch.name,
             )
         )
-    return record(
+    return measured(
         job,
-        Program(name="h5bench", version=None, verifies=False),
+        Announced(c.operation, pattern_of(c, own), is_collective(c)),
         repeats,
-        benchmark="h5bench",
-        operation=c.operation,
-        interface="hdf5",
-        collective=is_collective(c),
-        pattern=pattern_of(c, own),
         logical_bytes=nominal,
         file_bytes=file_bytes,
-        hdf5=None,
     )
 
 
