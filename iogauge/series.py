@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from iogauge.measurement import Measurement
 
@@ -209,6 +209,27 @@ def key_of(
 ) -> str:
     """``benchmark/operation/file system/NxP/pattern/interface``; N nodes of P ranks."""
     return f"{benchmark}/{operation}/{file_system}/{nodes}x{ranks_per_node}/{label}/{interface}"
+
+
+class Parts(NamedTuple):
+    """What a key is made of; ``arm`` is empty in the usual environ."""
+
+    benchmark: str
+    operation: str
+    file_system: str
+    nodes: int
+    ranks_per_node: int
+    label: str
+    interface: str
+    arm: str
+
+
+def parts_of(key: str) -> Parts:
+    """The parts of a key. Raises ValueError for what is none."""
+    benchmark, operation, file_system, points, label, last = key.split("/")
+    nodes, ranks = points.split("x")
+    interface, _, arm = last.partition("@")
+    return Parts(benchmark, operation, file_system, int(nodes), int(ranks), label, interface, arm)
 
 
 def key(measurement: Measurement, file_system: str) -> str:

@@ -369,7 +369,7 @@ class _Run:
             found=_date(row.history, night),
             before=float(np.exp(before)),
             after=float(np.exp(after)),
-            changes=_changes(row.history, int(began) - CHANGE_NIGHTS, int(began)),
+            changes=changes(row.history, int(began) - CHANGE_NIGHTS, int(began)),
         )
         self._put(column, finding, 0.5 * (before + after))
 
@@ -393,7 +393,7 @@ class _Run:
             found=_date(row.history, night),
             before=float(np.exp(before)),
             after=float(np.exp(after)),
-            changes=_changes(row.history, began - CHANGE_NIGHTS, began),
+            changes=changes(row.history, began - CHANGE_NIGHTS, began),
         )
         self._put(column, finding, 0.5 * (before + after))
 
@@ -482,7 +482,7 @@ class _Run:
             bad_nights=int(bad.sum()),
             maintenance=bool(one.slots[last]),
             findings=tuple(row.findings),
-            changes=_changes(one, last - FOUND_WITHIN, last),
+            changes=changes(one, last - FOUND_WITHIN, last),
             muted=muted[-1] if muted else None,
             notes=one.notes,
         )
@@ -555,7 +555,7 @@ def _told(finding: Finding) -> str:
     return f"{moved}{software} ({finding.before:.4g} -> {finding.after:.4g}; told {finding.found}){known}"
 
 
-def _changes(one: History, first: int, last: int) -> tuple[Change, ...]:
+def changes(one: History, first: int, last: int) -> tuple[Change, ...]:
     """Changes of software between the nights ``first`` and ``last``, the newest of each name."""
     found: dict[str, Change] = {}
     for night in range(max(first, 1), last + 1):
