@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -15,11 +16,11 @@ from rich.progress import Progress as Bar
 from iogauge import __version__, nightly, site_check, site_init, sweep, terminal
 from iogauge.bands_cli import bands_group
 from iogauge.case_folders import remove_left_over
-from iogauge.command import answers, new_console
+from iogauge.command import AsOf, answers, new_console
 from iogauge.darshan import show
 from iogauge.darshan.rules import Claim
 from iogauge.errors import InputError
-from iogauge.history.cli import history_group
+from iogauge.history.cli import TIMES, history_group
 from iogauge.history.import_cli import import_command
 from iogauge.measurement import Metric
 from iogauge.night import Night
@@ -52,9 +53,22 @@ def main() -> None:
 @click.option("--suite", default="nightly", show_default=True, help="cases with this ReFrame tag")
 @click.option("--set", "settings", multiple=True, metavar="VAR=VALUE", help="ReFrame's -S: a check's variable")
 @click.option("--name", "names", multiple=True, metavar="REGEX", help="ReFrame's -n: only cases so named")
+@click.option(
+    "--as-of",
+    type=AsOf(TIMES),
+    metavar="DATETIME",
+    help="it stands for a night that began then (local time; a date alone: 22:00), where this clock does not say it",
+)
 @click.option("--verbose", is_flag=True, help="show what ReFrame prints")
 @answers
-def nightly_command(site: str, suite: str, settings: tuple[str, ...], names: tuple[str, ...], verbose: bool) -> int:
+def nightly_command(
+    site: str,
+    suite: str,
+    settings: tuple[str, ...],
+    names: tuple[str, ...],
+    as_of: datetime | None,
+    verbose: bool,
+) -> int:
     """Run a suite, judge it, and write the report.
 
     \b
@@ -69,7 +83,7 @@ def nightly_command(site: str, suite: str, settings: tuple[str, ...], names: tup
     options = [word for setting in settings for word in ("-S", setting)]
     options += [word for name in names for word in ("-n", name)]
     with _progress(console, f"{site}, {suite}", verbose=verbose) as progress:
-        night, folder = nightly.run_night(site, suite, options=options, progress=progress)
+        night, folder = nightly.run_night(site, suite, options=options, progress=progress, as_of=as_of)
     page = write_report(night, folder / "index.html")
     terminal.print_night(console, night)
     console.print(f"report  {page}", soft_wrap=True)

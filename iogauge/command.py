@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import click
 from rich.console import Console
 
 from iogauge.errors import InputError
+
+#: When a night begins of which the date alone was given: nights are from noon to noon.
+EVENING_HOUR = 22
 
 
 def answers(command: Callable[..., int | None]) -> Callable[..., None]:
@@ -28,6 +32,18 @@ def answers(command: Callable[..., int | None]) -> Callable[..., None]:
         raise SystemExit(code or 0)
 
     return answered
+
+
+class AsOf(click.DateTime):
+    """A local time, given the offset of this machine's clock; a date alone is the evening on which that night begins."""
+
+    name = "as-of"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        moment: datetime = super().convert(value, param, ctx)
+        return (moment if "T" in str(value) else moment.replace(hour=EVENING_HOUR)).astimezone()
 
 
 def new_console() -> Console:

@@ -7,11 +7,11 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from iogauge.darshan.overhead import spread
 from iogauge.errors import InputError
@@ -45,13 +45,15 @@ class Case(_Record):
 
 class Night(_Record):
     """One run of a suite. ``complete`` is false when it was stopped; ``cause`` then says by what. ``notes`` are what could
-    not be looked at before the cases were submitted, and what could not be cleared away."""
+    not be looked at before the cases were submitted, and what could not be cleared away. ``as_of``: the time at which it is
+    taken to have begun, where that was given; ``started`` is the same, and ``finished`` was moved with it."""
 
     schema_: Literal["iogauge.night/1"] = Field(default="iogauge.night/1", alias="schema")
     site: str
     suite: str
     started: datetime
     finished: datetime
+    as_of: AwareDatetime | None = None
     complete: bool
     cause: str = ""
     build_failure: str = ""
@@ -62,6 +64,11 @@ class Night(_Record):
     removed_folders: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     earlier_nights: dict[str, int] = {}
+
+    @property
+    def night_date(self) -> date:
+        """Of the night, by the clock of this machine."""
+        return night_of(self.started.astimezone())
 
     @property
     def rows(self) -> Iterator[tuple[Case, Row]]:
@@ -114,6 +121,11 @@ class Night(_Record):
             first = error.errors()[0]
             key = ".".join(map(str, first["loc"])) or None
             raise InputError(f"no record of a night: {first['msg']}", file=path, key=key) from error
+
+
+def night_of(begun: datetime) -> date:
+    """The date of a night: noon to noon, by the clock of ``begun``."""
+    return (begun - timedelta(hours=12)).date()
 
 
 def write_whole(path: Path, text: str) -> None:

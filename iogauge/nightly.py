@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -139,17 +139,24 @@ class _Stop:
 
 
 def run_night(
-    site: str, suite: str, *, options: Sequence[str] = (), progress: Progress | None = None
+    site: str,
+    suite: str,
+    *,
+    options: Sequence[str] = (),
+    progress: Progress | None = None,
+    as_of: datetime | None = None,
 ) -> tuple[Night, Path]:
-    """Run ``suite`` on ``site``; returns the night and its folder.
+    """Run ``suite`` on ``site``; returns the night and its folder. ``as_of``: it is taken to have begun then.
 
     Raises :class:`InputError` when the configuration is wrong, the suite is empty, another night runs, or ReFrame did not
     get as far as a report. Interrupted by SIGINT or SIGTERM, it returns what was measured, marked incomplete.
     """
     sites = check_configuration(site)
     _check_schedulers(site)
+    if as_of is not None and not 2000 <= as_of.year < 2100:
+        raise InputError(f"{as_of:%Y-%m-%d}; a time of the years 2000 to 2099 is expected", key="--as-of")
     with _alone() as runs:
-        return _run_locked(site, sites, suite, options, runs, progress or Progress())
+        return _run_locked(site, sites, suite, options, runs, progress or Progress(), as_of)
 
 
 def _check_schedulers(site: str) -> None:
@@ -218,13 +225,34 @@ def _clear_earlier(runs: Path) -> LeftOver:
     return found
 
 
+def _new_folder(runs: Path, begun: datetime) -> tuple[datetime, Path]:
+    """A folder named by the time, or by the first second after it of which there is none."""
+    while (folder := runs / begun.strftime("%Y%m%dT%H%M%SZ")).exists():
+        begun += timedelta(seconds=1)
+    folder.mkdir()
+    return begun, folder
+
+
 def _run_locked(
-    site: str, sites: dict[str, Site], suite: str, options: Sequence[str], runs: Path, progress: Progress
+    site: str,
+    sites: dict[str, Site],
+    suite: str,
+    options: Sequence[str],
+    runs: Path,
+    progress: Progress,
+    as_of: datetime | None,
 ) -> tuple[Night, Path]:
     removed, problems = _clear_earlier(runs)
-    started = datetime.now(timezone.utc)
-    folder = runs / started.strftime("%Y%m%dT%H%M%SZ")
-    folder.mkdir()
+    now = datetime.now(timezone.utc)
+    started, folder = _new_folder(runs, now if as_of is None else as_of.astimezone(timezone.utc))
+    given = (
+        []
+        if as_of is None
+        else [
+            f"--as-of: this night stands for one that began at {started:%Y-%m-%d %H:%M:%S} UTC; it "
+            f"began at {now:%Y-%m-%d %H:%M:%S} UTC by the clock"
+        ]
+    )
     meter = machine.LoadMeter()
     with _Stop() as stop:
         cause = _run_reframe(site, suite, options, folder, progress, stop) or _not_loaded(folder)
@@ -239,7 +267,8 @@ def _run_locked(
         site=site,
         suite=suite,
         started=started,
-        finished=datetime.now(timezone.utc),
+        finished=started + (datetime.now(timezone.utc) - now),
+        as_of=started if as_of is not None else None,
         complete=not cause,
         cause=cause,
         build_failure=report.build_failure if report else "",
@@ -248,7 +277,7 @@ def _run_locked(
         software=report.software if report else None,
         cases=cases,
         removed_folders=(*removed, *own.removed),
-        notes=(*_notes(folder), *dict.fromkeys([*problems, *own.problems])),
+        notes=(*given, *_notes(folder), *dict.fromkeys([*problems, *own.problems])),
     )
     night.save(folder / "night.json")  # whatever becomes of the history
     night = _with_past(night, look_back(folder), runs)

@@ -23,11 +23,11 @@ from iogauge.adapters.upstream import Job
 from iogauge.commands import Unreadable, run_briefly
 from iogauge.errors import InputError, Refusal
 from iogauge.history.database import History
-from iogauge.history.ingest import Measured, Report, Rows, check_clock, night_of
+from iogauge.history.ingest import Measured, Report, Rows, check_clock
 from iogauge.history.schema import IMPORTED, runs
 from iogauge.judge import Expectation, Judgement, unjudged
 from iogauge.measurement import Measurement, Program, Repeat, Software
-from iogauge.night import Case
+from iogauge.night import Case, night_of
 from iogauge.sites import FileSystem
 
 #: Files that are written in one transaction.

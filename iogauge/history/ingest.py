@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from iogauge.history.operators import renames
 from iogauge.history.schema import REFRAME, cases, evidence, measurements, placements, runs, series, software
 from iogauge.judge import Judgement, Row, invalid, is_of_a_series
 from iogauge.measurement import Measurement
-from iogauge.night import Case, Night, case_of, is_case
+from iogauge.night import Case, Night, case_of, is_case, night_of
 
 #: A report from before this moment, or from later than now, was written by a clock that was wrong.
 _NO_EARLIER = datetime(2000, 1, 1, tzinfo=timezone.utc).timestamp()
@@ -89,8 +89,9 @@ class Outcome:
 def ingest(history: History, path: Path, *, started: datetime | None = None, suite: str | None = None) -> Outcome:
     """Take a run report, or a night's folder with one, into the history; what is there already stays as it is.
 
-    ``started`` replaces the time of the report, where a clock was wrong; ``suite`` its suite, which only a night's folder
-    tells. Raises :class:`InputError` for what is no report of ours; then nothing has changed.
+    ``started`` replaces the time of the report, where a clock was wrong (a night that knew it has its own ``as_of``);
+    ``suite`` its suite, which only a night's folder tells. Raises :class:`InputError` for what is no report of ours; then
+    nothing has changed.
     """
     with no_garbage():
         report = read_report(path, started=started, suite=suite)
@@ -140,6 +141,8 @@ def read_report(path: Path, *, started: datetime | None = None, suite: str | Non
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"no run report of ReFrame with our checks: {error!r}", file=file) from error
     run |= {"suite": suite or run["suite"], "content": _content(run, found)}
+    if started is None and night is not None:
+        started = night.as_of
     if started is None:
         check_clock(run, file)
         return Report(run, found)
@@ -171,11 +174,6 @@ def _run(session: Mapping[str, Any], entries: Sequence[Any], night: Night | None
         "report": str(file.resolve()),
         "notes": notes,
     }
-
-
-def night_of(begun: datetime) -> date:
-    """The date of a night: noon to noon, by the clock of ``begun``."""
-    return (begun - timedelta(hours=12)).date()
 
 
 def check_clock(run: Mapping[str, Any], file: Path) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, RowMapping, func, select
 from iogauge.darshan.summary import Summary
 from iogauge.errors import InputError
 from iogauge.history.database import History
-from iogauge.history.ingest import ingest, night_of, nights_in
+from iogauge.history.ingest import ingest, nights_in
 from iogauge.history.operators import maintenance
 from iogauge.history.schema import REFRAME, cases, measurements, runs, series, software
 from iogauge.night import Night
@@ -88,7 +88,7 @@ def earlier_nights(connection: Connection, night: Night) -> dict[str, int]:
             .join(measurements, measurements.c.series_id == series.c.id)
             .join(runs, runs.c.id == measurements.c.run_id)
             .where(series.c.site == night.site, series.c.key.in_(keys[begin : begin + _KEYS]))
-            .where(runs.c.night < night_of(night.started.astimezone()))
+            .where(runs.c.night < night.night_date)
             .group_by(series.c.key, series.c.fingerprint)
         )
         for key, fingerprint, nights in connection.execute(query):
