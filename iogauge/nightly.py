@@ -31,7 +31,7 @@ from iogauge.darshan.changes import with_changes
 from iogauge.errors import InputError
 from iogauge.night import Night, read_run_report
 from iogauge.past import Past, look_back
-from iogauge.sites import Site, read_environ, read_site
+from iogauge.sites import Partition, Site, arms_of, read_environ, read_site
 
 #: ReFrame has this long to stop its jobs after an interrupt (its own grace period for a job is 2 s), and so much more for
 #: each job of Slurm's, which it cancels and waits for one after the other.
@@ -100,9 +100,25 @@ def read_site_configuration(name: str) -> dict[str, Site]:
     return sites
 
 
+def read_arms(site: str) -> dict[str, dict[str, tuple[str, str]]]:
+    """File system to arms, as :func:`iogauge.sites.arms_of` gives them. Raises :class:`InputError`."""
+    systems = read_configuration(site)["systems"]
+    partitions = [
+        Partition(p["name"], tuple(p["environs"]), tuple(p.get("extras", {}).get("file_systems", ())))
+        for system in systems
+        for p in system["partitions"]
+    ]
+    names = dict.fromkeys(name for partition in partitions for name in partition.file_systems)
+    return {name: arms_of(name, partitions) for name in names}
+
+
 def check_configuration(site: str) -> dict[str, Site]:
     """Everything that people write, checked before anything runs. Raises :class:`InputError`."""
     sites = read_site_configuration(site)
+    try:
+        read_arms(site)
+    except InputError as problem:
+        raise InputError(problem.message, file=_configuration_file(site), key=problem.key) from problem
     for environment in read_configuration(site)["environments"]:
         read_environ(environment["name"], environment.get("extras", {}), file=_configuration_file(site))
     load_site_bands(checkout() / "reference_values", site)

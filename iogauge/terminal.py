@@ -11,6 +11,7 @@ from rich.table import Table
 
 from iogauge.judge import Judgement, RatioRow, Row
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night
+from iogauge.series import parts_of
 from iogauge.site_check import Finding
 from iogauge.site_init import Draft
 from iogauge.sweep import Speedup, Summary
@@ -153,9 +154,10 @@ def _styled_case(judgement: Judgement) -> str:
 
 def _cells(night: Night, case: Case, row: Row) -> tuple[str, ...]:
     repeats = " ".join(rate(value) for value in row.observed_repeats)
+    arm = parts_of(row.key).arm
     return (
         case.file_system,
-        f"{row.benchmark} {row.operation} {row.label}",
+        " ".join(filter(None, (row.benchmark, row.operation, row.label, arm and f"@{arm}"))),
         _ranks(case),
         f"{rate(row.observed):>6} {row.unit}  ({repeats})",
         to_raw(row),

@@ -42,13 +42,14 @@ class Given:
 
     ``date``: ``text`` (what the outputs tell), ``mtime`` (of the files), or a time for all. ``reads``: ``cold``, from the
     storage; ``cached``, from memory; ``auto``, from memory where there was one node. ``volume`` is what the job guard of a
-    check would see of the file system (docs/import.md).
+    check would see of the file system (docs/import.md). ``arm``: whose series it goes into (:func:`iogauge.sites.arm_of`).
     """
 
     site: str
     file_system: str
     type: str
     volume: str = ""
+    arm: str = ""
     nodes: int | None = None
     ranks_per_node: int | None = None
     date: Literal["text", "mtime"] | datetime = "text"
@@ -220,6 +221,7 @@ def _measured(found: kept.Found, began: datetime, path: Path, given: Given) -> M
         nodes=nodes,
         ranks_per_node=ranks_per_node,
         volume=given.volume,
+        arm=given.arm,
     )
     rows = tuple(unjudged(record, expectation) for record in records)
     reasons = [_NOT_PROVEN, *(["not all of the data was verified"] if not all(r.verified for r in records) else [])]
