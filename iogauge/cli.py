@@ -113,7 +113,7 @@ def show_command(night: str, key: str) -> None:
     Example: iogauge show latest particles/write/disk
     """
     console = new_console()
-    found = Night.load(_night_folder(night) / "night.json")
+    found = Night.of_folder(_night_folder(night))
     if not key:
         terminal.print_night(console, found)
     elif not terminal.print_evidence(console, found, key):
@@ -129,7 +129,7 @@ def report_command(night: str) -> None:
     Example: iogauge report latest
     """
     folder = _night_folder(night)
-    click.echo(write_report(Night.load(folder / "night.json"), folder / "index.html"))
+    click.echo(write_report(Night.of_folder(folder), folder / "index.html"))
 
 
 @main.command("clean")

@@ -13,14 +13,19 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from iogauge.assess.record import Assessment
 from iogauge.darshan.overhead import spread
 from iogauge.errors import InputError
-from iogauge.judge import VERDICTS, Judgement, Row, Verdict, invalid, skipped
+from iogauge.judge import Judgement, Row, invalid, skipped
 from iogauge.machine import Machine
 from iogauge.measurement import Software
+from iogauge.verdict import VERDICTS, Told, Verdict, told
 
 #: Nights that a series needs before a site band can be fitted to it (docs/reading-a-verdict.md).
 NIGHTS_FOR_A_REFERENCE = 14
+
+#: In a night's folder, beside ``night.json``.
+ASSESSMENT = "assessment.json"
 
 
 class _Record(BaseModel):
@@ -46,7 +51,8 @@ class Case(_Record):
 class Night(_Record):
     """One run of a suite. ``complete`` is false when it was stopped; ``cause`` then says by what. ``notes`` are what could
     not be looked at before the cases were submitted, and what could not be cleared away. ``as_of``: the time at which it is
-    taken to have begun, where that was given; ``started`` is the same, and ``finished`` was moved with it."""
+    taken to have begun, where that was given; ``started`` is the same, and ``finished`` was moved with it. ``assessment`` is
+    what all nights make of this one; it lies beside the record, in ``assessment.json``."""
 
     schema_: Literal["iogauge.night/1"] = Field(default="iogauge.night/1", alias="schema")
     site: str
@@ -64,6 +70,7 @@ class Night(_Record):
     removed_folders: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     earlier_nights: dict[str, int] = {}
+    assessment: Assessment | None = Field(default=None, exclude=True)
 
     @property
     def night_date(self) -> date:
@@ -78,6 +85,15 @@ class Night(_Record):
                 yield case, row
 
     @property
+    def told(self) -> Iterator[tuple[Case, Row, Told]]:
+        """The same with the verdict on each."""
+        tonight = self.assessment.tonight if self.assessment else ()
+        states = {(state.key, state.fingerprint): state for state in tonight}
+        for case, row in self.rows:
+            young = f"{self.nights_of(row.key)} of {NIGHTS_FOR_A_REFERENCE} nights"
+            yield case, row, told(row, states.get((row.key, row.fingerprint)), young)
+
+    @property
     def built_by(self) -> dict[str, int]:
         """Where the programs of the cases come from, each with the number of its cases, in their order."""
         return dict(Counter(case.built_by for case in self.cases if case.built_by))
@@ -85,16 +101,16 @@ class Night(_Record):
     @property
     def counts(self) -> dict[Verdict, int]:
         """Series by verdict, worst first; an invalid case without rows counts once, and so does one that was skipped."""
-        found: Counter[Verdict] = Counter(row.verdict for _, row in self.rows)
+        found: Counter[Verdict] = Counter(verdict.word for _, _, verdict in self.told)
         found.update(case.judgement.verdict for case in self.cases if not case.judgement.rows)
         return {verdict: found[verdict] for verdict in VERDICTS}
 
     @property
     def exit_code(self) -> int:
-        """0: nothing is slower; 1: something regressed or is invalid; 2: nothing, or not all, could be measured."""
+        """0: nothing is slower but what is known; 1: something is, or is invalid; 2: nothing, or not all, was measured."""
         if self.build_failure or not self.complete or all(c.judgement.verdict == "skipped" for c in self.cases):
             return 2
-        return 1 if self.counts["regressed"] or self.counts["invalid"] else 0
+        return 1 if self.counts["invalid"] or any(verdict.alarm for _, _, verdict in self.told) else 0
 
     @property
     def overhead(self) -> str:
@@ -109,6 +125,21 @@ class Night(_Record):
     def save(self, path: Path) -> None:
         """Write the record whole or not at all."""
         write_whole(path, self.model_dump_json(by_alias=True, indent=1))
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Night:
+        """The record in a night's folder with the assessment beside it; that this cannot be read is noted.
+
+        Raises :class:`InputError` when there is no record.
+        """
+        night = cls.load(folder / "night.json")
+        if not (folder / ASSESSMENT).exists():
+            return night
+        try:
+            return night.model_copy(update={"assessment": Assessment.load(folder / ASSESSMENT)})
+        except InputError as problem:
+            notes = (*night.notes, f"the verdicts are those of one night alone: {problem}")
+            return night.model_copy(update={"notes": notes})
 
     @classmethod
     def load(cls, path: Path) -> Night:

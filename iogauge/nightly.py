@@ -29,7 +29,7 @@ from iogauge.bands import load_portable_bands, load_site_bands
 from iogauge.case_folders import LeftOver, remove_left_over
 from iogauge.darshan.changes import with_changes
 from iogauge.errors import InputError
-from iogauge.night import Night, read_run_report
+from iogauge.night import ASSESSMENT, Night, read_run_report, write_whole
 from iogauge.past import Past, look_back
 from iogauge.sites import Partition, Site, arms_of, read_environ, read_site
 
@@ -296,7 +296,10 @@ def _run_locked(
         notes=(*given, *_notes(folder), *dict.fromkeys([*problems, *own.problems])),
     )
     night.save(folder / "night.json")  # whatever becomes of the history
-    night = _with_past(night, look_back(folder), runs)
+    past = look_back(folder)
+    night = _with_past(night, past, runs)
+    if past.assessment is not None:
+        write_whole(folder / ASSESSMENT, past.assessment.model_dump_json(by_alias=True, indent=1))
     night.save(folder / "night.json")
     return night, folder
 
@@ -309,7 +312,9 @@ def _with_past(night: Night, past: Past, runs: Path) -> Night:
         # This night is among them.
         earlier = {row.key: counted[row.key] - 1 for case in night.cases for row in case.judgement.rows}
     cases = tuple(with_changes(case, past.good) for case in night.cases)
-    return night.model_copy(update={"earlier_nights": earlier, "notes": (*night.notes, *past.notes), "cases": cases})
+    notes = (*night.notes, *past.notes)
+    found = {"earlier_nights": earlier, "notes": notes, "cases": cases, "assessment": past.assessment}
+    return night.model_copy(update=found)
 
 
 def _folders(runs: Path) -> list[Path]:
