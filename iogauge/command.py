@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -44,6 +45,19 @@ class AsOf(click.DateTime):
             return value
         moment: datetime = super().convert(value, param, ctx)
         return (moment if "T" in str(value) else moment.replace(hour=EVENING_HOUR)).astimezone()
+
+
+class Hours(click.FloatRange):
+    """A time span in hours, fractions allowed, of at most a day."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, max=24, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        hours: float = super().convert(value, param, ctx)
+        if math.isnan(hours):
+            self.fail(f"{value!r} is not in the range {self._describe_range()}.", param, ctx)
+        return hours
 
 
 def new_console() -> Console:

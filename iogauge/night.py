@@ -24,9 +24,6 @@ from iogauge.verdict import VERDICTS, Told, Verdict, told
 #: Nights that a series needs before a site band can be fitted to it (docs/reading-a-verdict.md).
 NIGHTS_FOR_A_REFERENCE = 14
 
-#: In a night's folder, beside ``night.json``.
-ASSESSMENT = "assessment.json"
-
 
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -44,6 +41,7 @@ class Case(_Record):
     seconds: float | None
     stage: str
     partition: str = ""
+    environ: str = ""
     built_by: str = ""
     software: Software | None = None
 
@@ -51,8 +49,9 @@ class Case(_Record):
 class Night(_Record):
     """One run of a suite. ``complete`` is false when it was stopped; ``cause`` then says by what. ``notes`` are what could
     not be looked at before the cases were submitted, and what could not be cleared away. ``as_of``: the time at which it is
-    taken to have begun, where that was given; ``started`` is the same, and ``finished`` was moved with it. ``assessment`` is
-    what all nights make of this one; it lies beside the record, in ``assessment.json``."""
+    taken to have begun, where that was given; ``started`` is the same, and ``finished`` was moved with it. A second run of a
+    night names the first one's folder, ``first_run``, and the date of their night, ``of_night``. ``assessment`` is what all
+    nights make of this one; it lies beside the record (:mod:`iogauge.combined`)."""
 
     schema_: Literal["iogauge.night/1"] = Field(default="iogauge.night/1", alias="schema")
     site: str
@@ -60,6 +59,8 @@ class Night(_Record):
     started: datetime
     finished: datetime
     as_of: AwareDatetime | None = None
+    of_night: date | None = None
+    first_run: str = ""
     complete: bool
     cause: str = ""
     build_failure: str = ""
@@ -74,8 +75,8 @@ class Night(_Record):
 
     @property
     def night_date(self) -> date:
-        """Of the night, by the clock of this machine."""
-        return night_of(self.started.astimezone())
+        """By the clock of this machine; of a second run that of the first."""
+        return self.of_night or night_of(self.started.astimezone())
 
     @property
     def rows(self) -> Iterator[tuple[Case, Row]]:
@@ -125,21 +126,6 @@ class Night(_Record):
     def save(self, path: Path) -> None:
         """Write the record whole or not at all."""
         write_whole(path, self.model_dump_json(by_alias=True, indent=1))
-
-    @classmethod
-    def of_folder(cls, folder: Path) -> Night:
-        """The record in a night's folder with the assessment beside it; that this cannot be read is noted.
-
-        Raises :class:`InputError` when there is no record.
-        """
-        night = cls.load(folder / "night.json")
-        if not (folder / ASSESSMENT).exists():
-            return night
-        try:
-            return night.model_copy(update={"assessment": Assessment.load(folder / ASSESSMENT)})
-        except InputError as problem:
-            notes = (*night.notes, f"the verdicts are those of one night alone: {problem}")
-            return night.model_copy(update={"notes": notes})
 
     @classmethod
     def load(cls, path: Path) -> Night:
@@ -239,6 +225,7 @@ def case_of(entry: dict[str, Any]) -> Case:
         # ReFrame moves the files of a case that passed; those of one that failed stay, though it names both folders.
         stage=(entry["result"] == "pass" and entry.get("outputdir")) or entry["stagedir"],
         partition=entry["partition"],
+        environ=entry.get("environ") or "",
         built_by=entry.get("built_by") or "",
         software=_software([entry]),
     )

@@ -214,7 +214,7 @@ def test_the_exit_code_of_nightly_is_the_nights(home, monkeypatch, night, code):
     folder = keep(home, night)
     asked = []
 
-    def run_night(site, suite, *, options, progress, as_of):
+    def run_night(site, suite, *, options, progress, as_of, first):
         asked.append((site, suite, list(options)))
         progress.tell(1, 1)
         return night, folder

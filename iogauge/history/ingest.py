@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -141,12 +141,12 @@ def read_report(path: Path, *, started: datetime | None = None, suite: str | Non
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"no run report of ReFrame with our checks: {error!r}", file=file) from error
     run |= {"suite": suite or run["suite"], "content": _content(run, found)}
-    if started is None and night is not None:
-        started = night.as_of
-    if started is None:
-        check_clock(run, file)
-        return Report(run, found)
-    return _shifted(run, found, started)
+    if started is not None:
+        return _shifted(run, found, started, night_of(started.astimezone()))
+    if night is not None and night.as_of is not None:
+        return _shifted(run, found, night.as_of, night.night_date)
+    check_clock(run, file)
+    return Report(run, found)
 
 
 def _run(session: Mapping[str, Any], entries: Sequence[Any], night: Night | None, file: Path) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _run(session: Mapping[str, Any], entries: Sequence[Any], night: Night | None
         "session": str(session["uuid"]),
         "site": sites[0] if night is None else night.site,
         "suite": "" if night is None else night.suite,
-        "night": night_of(begun),
+        "night": (night and night.of_night) or night_of(begun),
         "started": started,
         "finished": max(started, finished),
         "complete": not session["num_aborted"] if night is None else night.complete,
@@ -187,11 +187,10 @@ def check_clock(run: Mapping[str, Any], file: Path) -> None:
         )
 
 
-def _shifted(run: dict[str, Any], found: tuple[Measured, ...], started: datetime) -> Report:
-    begun = started.astimezone()
-    shift = int(begun.timestamp()) - run["started"]
+def _shifted(run: dict[str, Any], found: tuple[Measured, ...], started: datetime, night: date) -> Report:
+    shift = int(started.timestamp()) - run["started"]
     note = f"the time was given by hand: {shift:+d} s"
-    times = {"started": run["started"] + shift, "finished": run["finished"] + shift, "night": night_of(begun)}
+    times = {"started": run["started"] + shift, "finished": run["finished"] + shift, "night": night}
     return Report(run | times | {"notes": [*run["notes"], note]}, found, shift)
 
 
