@@ -101,7 +101,7 @@ def nightly_command(
     options += [word for name in names for word in ("-n", name)]
     if repeat_later is not None and of_night is not None:
         raise InputError("says that this is the second run; --repeat-later makes one itself", key="--of-night")
-    earlier = _earlier_run(console, site, suite, of_night, as_of) if of_night else None
+    earlier = _earlier_run(console, site, suite, of_night, as_of) if of_night is not None else None
 
     def run(as_of: datetime | None, first: Path | None) -> tuple[Night, Path]:
         with _progress(console, f"{site}, {suite}", verbose=verbose) as progress:
@@ -127,7 +127,7 @@ def _earlier_run(console: Console, site: str, suite: str, name: str, as_of: date
                 f"note: no night of {site}, {suite} began in the last {nightly.RECENT_HOURS} hours: this is its own"
             )
         return found
-    if not (runs / name / "night.json").is_file():
+    if Path(name).name != name or not (runs / name / "night.json").is_file():
         raise InputError(f"{name!r}; a folder's name in {runs} is expected, or 'latest'", key="--of-night")
     return runs / name
 

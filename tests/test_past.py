@@ -121,6 +121,34 @@ def test_a_night_that_stands_for_another_date_is_that_dates_in_the_history_too(h
     assert abs(measured.started[0] - run.started) < 3600
 
 
+def test_a_night_is_assessed_with_all_before_it_and_an_earlier_run_of_it_is_no_night_before(history, tmp_path):
+    folders = [
+        night_in(tmp_path, number, one_night(number, slower=1.0 if number < 20 else 1.6)) for number in range(25)
+    ]
+    found = look_back(history, folders[-1])
+    assert found.assessment is not None
+    night = Night.load(folders[-1] / "night.json").model_copy(update={"assessment": found.assessment})
+    assert {told.text.partition(",")[0] for _, _, told in night.told} == {"shifted level since 2026-03-20"}
+    assert night.exit_code == 1
+
+    again = night_in(tmp_path, 25, one_night(25, hour=-20), first_run=folders[-1].name, of_night=night.night_date)
+    later = look_back(history, again)
+    assert later.assessment is not None
+    assert later.assessment.night == found.assessment.night
+    assert {len(state.repeats) for state in later.assessment.series} == {6}, "the repeats of both runs"
+    assert (later.earlier_nights, later.good) == (found.earlier_nights, found.good)
+
+
+def test_a_site_that_cannot_be_assessed_costs_the_night_a_note(history, tmp_path, monkeypatch):
+    def assess(*unused, **alike):
+        raise InputError("no such night")
+
+    monkeypatch.setattr("iogauge.history.past.assess", assess)
+    found = look_back(history, night_in(tmp_path, 0))
+    assert (found.assessment, found.notes) == (None, ("not judged against the nights before: no such night",))
+    assert found.earlier_nights is not None
+
+
 # --- the last good night ----------------------------------------------------------------------------------------------
 
 
