@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import itertools
 import random
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,7 +37,7 @@ def moment(number: int, hour: float = 26) -> int:
 
 @dataclass
 class Site:
-    """Writes nights into a history without ReFrame's reports. A case ``Check N`` measures the write of file system N's series."""
+    """Writes nights into a history without ReFrame's reports; a case measures one series."""
 
     history: History
     software: dict[str, Any] = field(default_factory=lambda: dict(SOFTWARE))
@@ -266,4 +265,3 @@ def test_one_more_night_is_judged_as_all_nights_are(site, seed):
             assert plain(site.tonight(number, **world.calendars)) == expected, number
             if world.random.random() < 0.2:
                 site.night(number, world.rates(), hour=31)  # once more, after the assessment
-    assert any(one.moves for one in site.tonight(number, **world.calendars).series)

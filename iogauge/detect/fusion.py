@@ -44,11 +44,11 @@ class Fused:
     slots: Integers
 
     def history(self, name: str) -> History | None:
-        """The file system as a series with relative rates, from its first night on; None without any."""
-        first = np.flatnonzero(np.isfinite(self.z))
-        if not first.size:
+        """The file system as a series with relative rates, from the first night with one to the last; None without any."""
+        known = np.flatnonzero(np.isfinite(self.z))
+        if not known.size:
             return None
-        nights = slice(int(first[0]), None)
+        nights = slice(int(known[0]), int(known[-1]) + 1)
         rates = np.exp(self.z[nights] * self.scale[nights])
         nothing = np.zeros(len(rates), np.int64)
         return History(name, self.dates[nights], rates, nothing, ({},), nothing, ("",), self.slots[nights])
