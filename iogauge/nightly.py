@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, get_args
 
 import psutil
 from filelock import FileLock, Timeout
@@ -29,10 +29,11 @@ from iogauge.bands import load_portable_bands, load_site_bands
 from iogauge.case_folders import LeftOver, remove_left_over
 from iogauge.combined import ASSESSMENT, read_night
 from iogauge.darshan.changes import with_changes
+from iogauge.detect import Calendar
 from iogauge.errors import InputError
 from iogauge.night import Night, read_run_report, write_whole
 from iogauge.past import Past, look_back
-from iogauge.sites import Partition, Site, arms_of, read_environ, read_site
+from iogauge.sites import Partition, Site, Weekday, arms_of, read_environ, read_site
 
 #: ReFrame has this long to stop its jobs after an interrupt (its own grace period for a job is 2 s), and so much more for
 #: each job of Slurm's, which it cancels and waits for one after the other.
@@ -128,6 +129,20 @@ def check_configuration(site: str) -> dict[str, Site]:
     load_site_bands(checkout() / "reference_values", site)
     load_portable_bands(checkout() / "reference_values")
     return sites
+
+
+def calendars(site: str) -> dict[str, Calendar]:
+    """The maintenance days of each file system of a site that has any; those of all partitions count."""
+    found: dict[str, Calendar] = {}
+    for partition in read_site_configuration(site).values():
+        for name, file_system in partition.file_systems.items():
+            if file_system.maintenance is not None:
+                known, told = found.get(name, Calendar()), file_system.maintenance
+                found[name] = Calendar(
+                    known.days_of_month | set(told.days_of_month),
+                    known.weekdays | {get_args(Weekday).index(day) for day in told.weekdays},
+                )
+    return found
 
 
 @dataclass

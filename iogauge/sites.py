@@ -78,6 +78,28 @@ class Guard(BaseModel):
     mounted_as: tuple[Text, ...] | None = None
 
 
+DayOfMonth = Annotated[int, Field(strict=True, ge=1, le=31)]
+Weekday = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+
+
+class Maintenance(BaseModel):
+    """When there usually is maintenance: nights that begin on these days are weighed by what such nights have shown.
+
+    A window that is known by its dates is told to the history instead (``iogauge history maintenance``).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    days_of_month: tuple[DayOfMonth, ...] = ()
+    weekdays: tuple[Weekday, ...] = ()
+
+    @model_validator(mode="after")
+    def _some_day(self) -> Maintenance:
+        if not self.days_of_month and not self.weekdays:
+            raise ValueError("no day; days_of_month (1 to 31), weekdays (Monday to Sunday) or both are expected")
+        return self
+
+
 class FileSystem(BaseModel):
     """A file system under the name that the site gives it.
 
@@ -87,7 +109,7 @@ class FileSystem(BaseModel):
 
     ``exclusive``: no two cases on it at once. Entries that are one and the same in truth, with other layouts perhaps, name it
     as their ``target``; without, each is its own. ``nodes`` and ``ranks_per_node`` narrow the site's axes: a node's own disk
-    has ``nodes: [1]``. ``nightly: False`` leaves it to the full suite.
+    has ``nodes: [1]``. ``nightly: False`` leaves it to the full suite. ``maintenance``: on which days there is some.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -104,6 +126,7 @@ class FileSystem(BaseModel):
     nodes: tuple[Positive, ...] = ()
     ranks_per_node: tuple[Positive, ...] = ()
     nightly: bool = True
+    maintenance: Maintenance | None = None
 
     @field_validator("quota")
     @classmethod

@@ -140,10 +140,10 @@ def test_a_night_is_assessed_with_all_before_it_and_an_earlier_run_of_it_is_no_n
 
 
 def test_a_site_that_cannot_be_assessed_costs_the_night_a_note(history, tmp_path, monkeypatch):
-    def assess(*unused, **alike):
+    def assess_tonight(*unused, **alike):
         raise InputError("no such night")
 
-    monkeypatch.setattr("iogauge.history.past.assess", assess)
+    monkeypatch.setattr("iogauge.history.past.assess_tonight", assess_tonight)
     found = look_back(history, night_in(tmp_path, 0))
     assert (found.assessment, found.notes) == (None, ("not judged against the nights before: no such night",))
     assert found.earlier_nights is not None
