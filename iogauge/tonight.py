@@ -1,0 +1,236 @@
+"""What is known of a site's newest night: its assessment, its record, what somebody should look at, and what went wrong."""
+
+from __future__ import annotations
+
+import datetime
+import fcntl
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import ValidationError
+
+from iogauge import nightly
+from iogauge.assess.record import Assessed, Assessment, FileSystemState, SeriesState
+from iogauge.errors import InputError
+from iogauge.history.database import History
+from iogauge.history.reading import list_series, read_measurements, read_runs
+from iogauge.night import Night
+
+#: What an alarm is about, worst first.
+AlarmWord = Literal["invalid", "regressed", "shifted level"]
+ALARM_WORDS: tuple[AlarmWord, ...] = ("invalid", "regressed", "shifted level")
+
+#: The folders of nights are named so.
+_STAMP = "%Y%m%dT%H%M%SZ"
+
+#: Nights that a sparkline or a row of nights is made of.
+NIGHTS_SHOWN = 30
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """Something that somebody should look at: a series by its key, or an invalid case, which has no series, by its name."""
+
+    name: str
+    file_system: str
+    word: AlarmWord
+    text: str
+    state: SeriesState | None = None
+
+    @property
+    def began(self) -> datetime.date | None:
+        """The first slower night."""
+        return self.state.move.began if self.state and self.state.move and self.word == "shifted level" else None
+
+
+@dataclass(frozen=True)
+class Tonight:
+    """The newest night of ``site``. ``night`` is its record, where its folder is still there; ``unassessed`` says why it has
+    no assessment; ``unfinished`` is the folder of a newer night that ended without a record."""
+
+    site: str
+    assessment: Assessment | None
+    night: Night | None = None
+    folder: Path | None = None
+    unassessed: str = ""
+    unfinished: Path | None = None
+
+    @property
+    def last(self) -> datetime.datetime:
+        """When the newest night ended; without its record, the noon after it began."""
+        if self.night is not None:
+            return self.night.finished
+        assert self.assessment is not None  # one of the two is there
+        noon = datetime.datetime.combine(self.assessment.night, datetime.time(12)).astimezone()
+        return min(noon + datetime.timedelta(days=1), self.assessment.made)
+
+    @property
+    def date(self) -> datetime.date:
+        """The date on which the newest night began."""
+        if self.assessment is not None:
+            return self.assessment.night
+        return (self.last.astimezone() - datetime.timedelta(hours=12)).date()
+
+    @property
+    def problem(self) -> str:
+        """Why the newest night could not be measured or not all of it could; empty: all is there."""
+        if self.unfinished is not None:
+            began = datetime.datetime.strptime(self.unfinished.name, _STAMP)
+            return (
+                f"the night begun {began:%Y-%m-%d %H:%M} UTC ended without a record: {self.unfinished / 'output.txt'}"
+            )
+        night = self.night
+        if night is not None and night.build_failure:
+            return night.build_failure
+        if night is not None and not night.complete:
+            return f"incomplete: {night.cause}; {len(night.cases)} of {night.selected} cases were measured"
+        if night is not None and all(case.judgement.verdict == "skipped" for case in night.cases):
+            return "nothing was measured: all cases were skipped"
+        return self.unassessed
+
+    @property
+    def alarms(self) -> tuple[Alarm, ...]:
+        """Worst first: what is invalid, ratios below their bands, and slower series, those that lost most first."""
+        return tuple(sorted(self._alarms(), key=lambda one: (ALARM_WORDS.index(one.word), -_drop(one), one.name)))
+
+    def _alarms(self) -> Iterator[Alarm]:
+        states = {state.key: state for state in self.tonight}
+        for state in states.values():
+            if state.word == "invalid" and state.muted is None:
+                yield Alarm(state.key, state.file_system, "invalid", state.reason, state)
+            elif state.alarm:
+                yield Alarm(state.key, state.file_system, "shifted level", state.reason, state)
+        for case in self.night.cases if self.night else ():
+            judged = case.judgement
+            reason = "; ".join(judged.reasons)
+            of_series = any(one.word == "invalid" and one.reason and one.reason in reason for one in states.values())
+            if judged.verdict == "invalid" and not judged.rows and not of_series:
+                yield Alarm(case.name, case.file_system, "invalid", reason)
+        for case, row in self.night.rows if self.night else ():
+            known = states.get(row.key)
+            if row.verdict == "regressed" and not (known and (known.alarm or known.muted or known.word == "invalid")):
+                yield Alarm(row.key, case.file_system, "regressed", row.reason, known)
+
+    @property
+    def tonight(self) -> tuple[SeriesState, ...]:
+        """The series that were measured on the newest night."""
+        return self.assessment.tonight if self.assessment else ()
+
+    @property
+    def file_systems(self) -> tuple[FileSystemState, ...]:
+        """Those that have enough series to be judged together."""
+        return self.assessment.file_systems if self.assessment else ()
+
+    @property
+    def exit_code(self) -> int:
+        """As the night's: 0 nothing is slower, 1 there is an alarm, 2 it could not, or not all, be measured."""
+        if self.problem:
+            return 2
+        return 1 if self.alarms else 0
+
+    def sentences(self, key: str) -> tuple[str, ...]:
+        """What Darshan's counters say of a series on this night."""
+        for case, row in self.night.rows if self.night else ():
+            if row.key == key and case.judgement.profile is not None:
+                return tuple(case.judgement.profile.sentences)
+        return ()
+
+
+def _drop(alarm: Alarm) -> float:
+    return (alarm.state.move.drop if alarm.state and alarm.state.move else 0.0) if alarm.began else 0.0
+
+
+def load(site: str) -> Tonight:
+    """The newest night of ``site``: from its folder, or where nothing is kept there, from the history.
+
+    Raises :class:`InputError` when there is none, or its record cannot be read.
+    """
+    folder, unfinished = _newest_folder(site)
+    night = Night.load(folder / "night.json") if folder else None
+    assessment, unassessed = None, ""
+    try:
+        kept = folder / "assessment.json" if folder else None
+        assessment = read_assessment(kept) if kept and kept.exists() else _assessed_now(site).assessment
+    except InputError as problem:
+        if night is None:
+            raise
+        unassessed = f"not judged against the nights before: {problem}"
+    return Tonight(site, assessment, night, folder, unassessed, unfinished)
+
+
+def read_assessment(path: Path) -> Assessment:
+    """The record beside a night. Raises :class:`InputError`."""
+    try:
+        return Assessment.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or None
+        raise InputError(f"no record of an assessment: {first['msg']}", file=path, key=key) from error
+
+
+def _assessed_now(site: str) -> Assessed:
+    from iogauge.assess.reading import assess  # SciPy is not needed where the record lies there
+
+    return assess(History(), site, calendars=nightly.calendars(site))
+
+
+def _newest_folder(site: str) -> tuple[Path | None, Path | None]:
+    """The newest night of the site, and a newer folder without a record in which nobody works."""
+    unfinished = None
+    for folder in sorted((nightly.home() / "runs").glob("*"), reverse=True):
+        if not folder.is_dir() or not _stamped(folder.name):
+            continue
+        record = folder / "night.json"
+        if not record.exists():
+            unfinished = unfinished or folder
+        elif Night.load(record).site == site:
+            return folder, None if unfinished is None or _in_work(unfinished.parent) else unfinished
+    return None, None
+
+
+def _stamped(name: str) -> bool:
+    try:
+        datetime.datetime.strptime(name, _STAMP)
+    except ValueError:
+        return False
+    return True
+
+
+def _in_work(runs: Path) -> bool:
+    """Does a night run there? Its lock is only looked at, for a moment and as a reader."""
+    try:
+        with (runs / "lock").open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def recent_rates(history: History, site: str, states: Iterable[SeriesState]) -> dict[str, dict[datetime.date, float]]:
+    """The best rate of each of the last nights by key and date, in order of time.
+
+    Raises :class:`InputError` when the history cannot be
+    read.
+    """
+    wanted = {(state.key.partition("@")[0], state.fingerprint): state for state in states}
+    first = min((state.date for state in wanted.values()), default=None)
+    if first is None:
+        return {}
+    begin = datetime.datetime.combine(first, datetime.time(12)) - datetime.timedelta(days=2 * NIGHTS_SHOWN)
+    found: dict[str, dict[datetime.date, float]] = {}
+    with history.reading() as connection:
+        series = [one for one in list_series(connection, site) if (one.key, one.fingerprint) in wanted]
+        nights = {number: run.night for number, run in read_runs(connection, site).items()}
+        for measured in read_measurements(connection, series, since=int(begin.timestamp())):
+            by_night: dict[datetime.date, float] = {}
+            for run, rate, main in zip(measured.run_id, measured.observed, measured.main, strict=True):
+                if main and np.isfinite(rate):
+                    by_night[nights[run]] = max(rate, by_night.get(nights[run], 0.0))
+            key = wanted[measured.series.key, measured.series.fingerprint].key
+            found[key] = dict(sorted(by_night.items())[-NIGHTS_SHOWN:])
+    return found
