@@ -174,7 +174,7 @@ def read_assessment(path: Path) -> Assessment:
 def _assessed_now(site: str) -> Assessed:
     from iogauge.assess.reading import assess  # SciPy is not needed where the record lies there
 
-    return assess(History(), site, calendars=nightly.calendars(site))
+    return assess(History(), site)
 
 
 def _newest_folder(site: str) -> tuple[Path | None, Path | None]:
@@ -212,25 +212,23 @@ def _in_work(runs: Path) -> bool:
 
 
 def recent_rates(history: History, site: str, states: Iterable[SeriesState]) -> dict[str, dict[datetime.date, float]]:
-    """The best rate of each of the last nights by key and date, in order of time.
+    """The best rate of each of the last nights by key and date, in order of time, with the configuration of the last one.
 
-    Raises :class:`InputError` when the history cannot be
-    read.
+    Raises :class:`InputError` when the history cannot be read.
     """
-    wanted = {(state.key.partition("@")[0], state.fingerprint): state for state in states}
-    first = min((state.date for state in wanted.values()), default=None)
-    if first is None:
+    wanted = {(state.key, state.fingerprint, state.unit): state for state in states}
+    if not wanted:
         return {}
-    begin = datetime.datetime.combine(first, datetime.time(12)) - datetime.timedelta(days=2 * NIGHTS_SHOWN)
+    first = min(state.date for state in wanted.values()) - datetime.timedelta(days=2 * NIGHTS_SHOWN)
+    since = datetime.datetime.combine(first, datetime.time()).timestamp()
     found: dict[str, dict[datetime.date, float]] = {}
     with history.reading() as connection:
-        series = [one for one in list_series(connection, site) if (one.key, one.fingerprint) in wanted]
+        series = [one for one in list_series(connection, site) if (one.key, one.fingerprint, one.unit) in wanted]
         nights = {number: run.night for number, run in read_runs(connection, site).items()}
-        for measured in read_measurements(connection, series, since=int(begin.timestamp())):
+        for measured in read_measurements(connection, series, since=int(since), main_only=True):
             by_night: dict[datetime.date, float] = {}
-            for run, rate, main in zip(measured.run_id, measured.observed, measured.main, strict=True):
-                if main and np.isfinite(rate):
+            for run, rate in zip(measured.run_id.tolist(), measured.observed.tolist(), strict=True):
+                if np.isfinite(rate) and rate > 0:
                     by_night[nights[run]] = max(rate, by_night.get(nights[run], 0.0))
-            key = wanted[measured.series.key, measured.series.fingerprint].key
-            found[key] = dict(sorted(by_night.items())[-NIGHTS_SHOWN:])
+            found[measured.series.key] = dict(sorted(by_night.items())[-NIGHTS_SHOWN:])
     return found

@@ -39,5 +39,4 @@ def keep(
 
 def change(folder: Path, **changes: object) -> None:
     """The record of a kept night, otherwise."""
-    night = Night.load(folder / "night.json")
-    Night.model_validate({**dict(night), "schema": night.schema_} | changes).save(folder / "night.json")
+    Night.load(folder / "night.json").model_copy(update=changes).save(folder / "night.json")
