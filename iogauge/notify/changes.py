@@ -73,6 +73,7 @@ class _Known:
         self.now_wrong = missing or tonight.problem
         self.overdue = bool(missing)
         self.states = {state.key: state for state in tonight.tonight}
+        self.measured = {row.key for _, row in tonight.night.rows} if tonight.night else set()
         self.alarms = {(one.word, one.name): one for one in tonight.alarms}
         self.already = {(one.word, one.name): one for one in told.alarms}
         self.together = {one.name: one for one in tonight.file_systems}
@@ -103,7 +104,7 @@ class _Known:
         changes = [state.move.changes for key in one.scope.keys if (state := self.states.get(key)) and state.move]
         shared = set.intersection(*map(set, changes)) if changes else set()
         came = f"; with {', '.join(sorted(shared))}" if shared else ""
-        return f"{drop}slower{since}: {len(one.scope.keys)} of {judged} series alone{came}"
+        return f"{drop}slower{since}; {len(one.scope.keys)} of {judged} series alone{came}"
 
     def _stays_whole(self, name: str) -> bool:
         """Is it still so, or was it not looked at, or is it only that somebody knows?"""
@@ -157,11 +158,11 @@ class _Known:
         if old.word == "invalid" and old.name not in self.states:
             return old.name not in self._true_cases()
         state = self.states.get(old.name)
+        if old.word == "regressed":
+            return old.name not in self.measured
         if state is None:
             return True
-        if old.word == "shifted level":
-            return state.muted is None and (state.word == "invalid" or state.word == "shifted level")
-        return state.muted is None and old.word == "regressed" and state.word == "invalid"
+        return old.word == "shifted level" and state.muted is None and state.word in ("invalid", "shifted level")
 
     def _superseded(self, old: ToldAlarm) -> bool:
         """A ratio below its band that has become a slower series."""
@@ -174,11 +175,11 @@ class _Known:
     def _how_ended(self, old: ToldAlarm, state: SeriesState | None) -> str:
         if old.word == "invalid":
             return f"measured again: {state.word}" if state else "measured again"
+        if old.word == "regressed":
+            return "its ratios are no longer below their bands"
         assert state is not None  # otherwise it stays
-        moved = state.moves[-1] if state.moves else None
-        if old.word == "shifted level" and moved is not None and moved.how:
-            return f"no longer slower: {moved.how}"
-        return f"no longer {_KIND_OF[old.word]}: {state.word}"
+        how = state.moves[-1].how if state.moves else ""
+        return f"no longer slower: {how or state.word}"
 
     def problem(self) -> Iterator[Change]:
         """The newest night is overdue, broke off, or is whole again."""

@@ -90,16 +90,23 @@ def notify_command(
         )
     if test:
         return _send_test(found, site, dry_run=dry_run)
-    now = datetime.datetime.now(datetime.timezone.utc)
     if dry_run:
-        tonight = load(site)
-        _print_all(tonight, overdue(tonight, expect_within, now), found, link)
+        _print_all(site, expect_within, found, link)
         return 0
+    return tell(site, found, expect_within, link)
+
+
+def tell(site: str, found: Sequence[Target], within: datetime.timedelta, link: str = "") -> int:
+    """Tell each target what is new to it; the exit code."""
     path = ledger.path_of(site)
     with ledger.alone(path):
-        tonight = load(site)  # after the lock: a night may have ended while another one told
-        missing = overdue(tonight, expect_within, now)
+        tonight, missing = _now(site, within)  # with the lock: a night may have ended while another one told
         return max([_tell(path, target, tonight, missing, link) for target in found])
+
+
+def _now(site: str, within: datetime.timedelta) -> tuple[Tonight, str]:
+    tonight = load(site)
+    return tonight, overdue(tonight, within, datetime.datetime.now(datetime.timezone.utc))
 
 
 def _tell(path: Path, target: Target, tonight: Tonight, missing: str, link: str) -> int:
@@ -147,8 +154,9 @@ def _send_test(found: Sequence[Target], site: str, *, dry_run: bool) -> int:
     return code
 
 
-def _print_all(tonight: Tonight, missing: str, found: Sequence[Target], link: str) -> None:
+def _print_all(site: str, within: datetime.timedelta, found: Sequence[Target], link: str) -> None:
     """What each target would get; without targets, what a new one would get."""
+    tonight, missing = _now(site, within)
     known = ledger.read(ledger.path_of(tonight.site))
     for name, told in [(str(one), known.told(one.url)) for one in found] or [("a new target", Told())]:
         changes, after = compare(told, tonight, missing)
