@@ -44,24 +44,54 @@ def assess_nights(
 ) -> Assessed:
     """Judge every series of ``site`` from its beginning, and each file system's together. ``actions`` are by key."""
     judged = detect.judge([one.history for one in series], actions)
-    states = tuple(map(_series_state, series, judged.verdicts))
-    by_file_system: dict[str, list[int]] = defaultdict(list)
-    for number, state in enumerate(states):
-        by_file_system[state.file_system].append(number)
-    file_systems = [
-        _file_system(name, [judged.tracks[n] for n in numbers], [judged.verdicts[n] for n in numbers])
-        for name, numbers in sorted(by_file_system.items())
-    ]
-    assessment = Assessment(
+    tracks: dict[str, list[detect.Track]] = defaultdict(list)
+    for one, track in zip(series, judged.tracks, strict=True):
+        tracks[file_system_of(one.history.key)].append(track)
+    fused = {name: detect.fuse(some) for name, some in tracks.items()}
+    enough = [history for name, one in fused.items() if (history := one.history(name)) is not None]
+    together = {
+        verdict.key: Together(verdict, detect.maintenance_hints(fused[verdict.key]))
+        for verdict in detect.judge(enough, threshold=detect.FUSED_THRESHOLD).verdicts
+    }
+    assessment = assessment_of(site, night, series, judged.verdicts, together, notes=notes)
+    lines = tuple(_timeline(one.history, track) for one, track in zip(series, judged.tracks, strict=True))
+    return Assessed(assessment, lines, tuple(one.history for one in series), judged.tracks)
+
+
+def file_system_of(key: str) -> str:
+    """The file system in a series' key."""
+    return parts_of(key).file_system
+
+
+@dataclass(frozen=True)
+class Together:
+    """The verdict on all series of a file system, and the days that look like maintenance."""
+
+    verdict: detect.SeriesVerdict
+    hints: Sequence[detect.Hint]
+
+
+def assessment_of(
+    site: str,
+    night: datetime.date,
+    series: Sequence[Nights],
+    verdicts: Sequence[detect.SeriesVerdict],
+    together: Mapping[str, Together],
+    *,
+    notes: Sequence[str] = (),
+) -> Assessment:
+    """The record of what was judged: a verdict a series, and one a file system that has enough of them."""
+    of: dict[str, list[detect.SeriesVerdict]] = defaultdict(list)
+    for verdict in verdicts:
+        of[file_system_of(verdict.key)].append(verdict)
+    return Assessment(
         site=site,
         night=night,
         made=datetime.datetime.now(datetime.timezone.utc),
-        series=states,
-        file_systems=tuple(one for one in file_systems if one is not None),
+        series=tuple(map(_series_state, series, verdicts)),
+        file_systems=tuple(_file_system(name, of[name], together[name]) for name in sorted(together)),
         notes=tuple(notes),
     )
-    lines = tuple(_timeline(one.history, track) for one, track in zip(series, judged.tracks, strict=True))
-    return Assessed(assessment, lines, tuple(one.history for one in series), judged.tracks)
 
 
 def _said(action: detect.Action | None) -> Said | None:
@@ -120,13 +150,8 @@ def _series_state(one: Nights, verdict: detect.SeriesVerdict) -> SeriesState:
     )
 
 
-def _file_system(
-    name: str, tracks: Sequence[detect.Track], verdicts: Sequence[detect.SeriesVerdict]
-) -> FileSystemState | None:
-    """None with too few series that have a reference."""
-    together = detect.judge_file_system(name, tracks)
-    if together is None:
-        return None
+def _file_system(name: str, verdicts: Sequence[detect.SeriesVerdict], both: Together) -> FileSystemState:
+    together = both.verdict
     attributes = {one.key: _attributes(parts_of(one.key)) for one in verdicts}
     scope = detect.scope(name, verdicts, attributes, together)
     return FileSystemState(
@@ -140,7 +165,7 @@ def _file_system(
         smallest_drop=together.smallest_drop,
         moves=tuple(map(_move, together.findings)),
         scope=None if scope is None else Scope(**vars(scope)),
-        hints=tuple(map(str, detect.maintenance_hints(tracks))),
+        hints=tuple(map(str, both.hints)),
     )
 
 

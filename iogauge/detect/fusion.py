@@ -33,12 +33,25 @@ HINT_SCALES = 1.5
 
 @dataclass(frozen=True)
 class Fused:
-    """The median of the standardised levels of several series; ``z`` is in scales, NaN where too few have a value."""
+    """The median of the standardised levels of several series; arrays have shape (nights,).
+
+    ``z`` is in scales, NaN where too few have a value; ``scale`` is the median of the series' scales.
+    """
 
     dates: Dates
     z: Floats
-    scale: float
+    scale: Floats
     slots: Integers
+
+    def history(self, name: str) -> History | None:
+        """The file system as a series with relative rates, from its first night on; None without any."""
+        first = np.flatnonzero(np.isfinite(self.z))
+        if not first.size:
+            return None
+        nights = slice(int(first[0]), None)
+        rates = np.exp(self.z[nights] * self.scale[nights])
+        nothing = np.zeros(len(rates), np.int64)
+        return History(name, self.dates[nights], rates, nothing, ({},), nothing, ("",), self.slots[nights])
 
 
 @dataclass(frozen=True)
@@ -68,18 +81,19 @@ class Hint:
 def fuse(tracks: Sequence[Track]) -> Fused:
     """Put the series of one file system together, night by night, as deviations from each one's level in its scales."""
     dates = np.unique(np.concatenate([track.dates for track in tracks])) if tracks else np.array([], "datetime64[D]")
-    table = np.full((len(dates), len(tracks)), np.nan)
+    table, scales = np.full((2, len(dates), len(tracks)), np.nan)
     slots = np.zeros(len(dates), np.int64)
     for column, track in enumerate(tracks):
         rows = np.searchsorted(dates, track.dates)
         table[rows, column] = (track.rates - track.level) / track.scale
+        scales[rows, column] = track.scale
         slots[rows] = np.where(track.slots != 0, track.slots, slots[rows])
     enough = np.isfinite(table).sum(axis=1) >= LEAST_SERIES
-    z = np.full(len(dates), np.nan)
+    z, scale = np.full((2, len(dates)), np.nan)
     if enough.any():
         z[enough] = np.nanmedian(table[enough], axis=1)
-    scales = [np.nanmedian(track.scale) for track in tracks if np.isfinite(track.scale).any()]
-    return Fused(dates, z, float(np.median(scales)) if scales else np.nan, slots)
+        scale[enough] = np.nanmedian(scales[enough], axis=1)
+    return Fused(dates, z, scale, slots)
 
 
 def judge_file_system(
@@ -89,15 +103,8 @@ def judge_file_system(
 
     Its rates are relative: 1 is the usual level.
     """
-    fused = fuse(tracks)
-    rates = np.exp(fused.z * fused.scale)
-    first = np.flatnonzero(np.isfinite(rates))
-    if not first.size:
-        return None
-    nights = slice(int(first[0]), None)
-    nothing = np.zeros(len(rates[nights]), np.int64)
-    series = History(name, fused.dates[nights], rates[nights], nothing, ({},), nothing, ("",), fused.slots[nights])
-    return judge([series], threshold=threshold).verdicts[0]
+    series = fuse(tracks).history(name)
+    return None if series is None else judge([series], threshold=threshold).verdicts[0]
 
 
 def scope(
@@ -154,9 +161,8 @@ def _words(slow: set[str], judged: set[str], attributes: Mapping[str, Mapping[st
     return ", ".join(sorted(slow)) if len(slow) == 1 else ""
 
 
-def maintenance_hints(tracks: Sequence[Track]) -> tuple[Hint, ...]:
+def maintenance_hints(fused: Fused) -> tuple[Hint, ...]:
     """Days of the month on which a file system was bad too often for chance, from nights outside known maintenance."""
-    fused = fuse(tracks)
     known = np.isfinite(fused.z) & (fused.slots == 0)
     bad = fused.z[known] < -HINT_SCALES
     if not bad.any():

@@ -192,3 +192,17 @@ marks = Table(
     Column("who", String, nullable=False),
     Column("why", String, nullable=False),
 )
+
+#: What the detector remembers of a file system's series up to ``night`` (:mod:`iogauge.assess.tonight`), so that another night
+#: is judged without those before. It can be made anew at any time. ``basis`` is a digest of what it follows from beside the
+#: nights of the runs up to number ``last_run``.
+states = Table(
+    "states",
+    metadata,
+    Column("site", String, primary_key=True),
+    Column("file_system", String, primary_key=True),
+    Column("night", Date, nullable=False),
+    Column("last_run", Integer, nullable=False),
+    Column("basis", String, nullable=False),
+    Column("state", JSON, nullable=False),
+)
