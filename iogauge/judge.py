@@ -41,7 +41,7 @@ class _Value(BaseModel):
 
 
 class Expectation(_Value):
-    """What the job was asked for, and where."""
+    """What the job was asked for, and where; ``arm`` tells its series from those of another partition or environ."""
 
     file_system: str
     type: str
@@ -50,6 +50,7 @@ class Expectation(_Value):
     oversubscribe: bool = False
     volume: str = ""
     layout: str = ""
+    arm: str = ""
 
 
 class Limits(_Value):
@@ -215,7 +216,7 @@ def _row(
     site_bands: SiteBands,
     portable: PortableBands,
 ) -> Row:
-    key = series.key(m, expectation.file_system)
+    key = series.key(m, expectation.file_system, expectation.arm)
     fingerprint = series.fingerprint(m, expectation.volume)
     cached = is_cached(m, expectation.type)
     status, band = _site_band(key, fingerprint, m.unit, cached, site_bands)

@@ -13,9 +13,10 @@ from iogauge.assess.record import FileSystemState, Move, SeriesState
 from iogauge.detect.verdicts import FOUND_WITHIN, PROVISIONAL_NIGHTS
 from iogauge.errors import InputError
 from iogauge.plain import one_line
-from iogauge.status import STYLES, sparkline
-from iogauge.terminal import rate
+from iogauge.status import sparkline
+from iogauge.terminal import STYLES
 from iogauge.tonight import Alarm, Tonight
+from iogauge.verdict import percent, rate
 
 #: Nights shown before the level moved, and since.
 NIGHTS_BEFORE, NIGHTS_SINCE = 6, 8
@@ -64,7 +65,9 @@ def verdict(tonight: Tonight, state: SeriesState, rates: Mapping[datetime.date, 
     beyond = [value < _halfway(move) if move.slower else value > _halfway(move) for value in _since(rates, move)]
     nights = f" ({sum(beyond)} nights of {len(beyond)})" if beyond else ""
     side = "below" if move.slower else "above"
-    moved = f"{state.word} since {move.began}{nights}, {abs(move.drop):.0%} {side} {rate(move.before)} {state.unit}"
+    moved = (
+        f"{state.word} since {move.began}{nights}, {percent(abs(move.drop))} {side} {rate(move.before)} {state.unit}"
+    )
     around = _around(tonight, state) if move.slower else ""
     return moved + (f"; {around}" if around else "")
 
@@ -119,10 +122,10 @@ def _rows(
     if state.bad_of:
         yield "bad nights", f"{state.bad_nights} of the last {state.bad_of}"
     if state.smallest_drop is not None and state.smallest_drop < 1:
-        yield "could find", f"a {state.smallest_drop:.0%} slowdown within {FOUND_WITHIN} nights on this series"
+        yield "could find", f"a {percent(state.smallest_drop)} slowdown within {FOUND_WITHIN} nights on this series"
     for old in [one for one in state.moves if one.ended is not None][-3:]:
         side = "slower" if old.slower else "faster"
-        yield "earlier", f"{abs(old.drop):.0%} {side} from {old.began} to {old.ended}: {old.how}"
+        yield "earlier", f"{percent(abs(old.drop))} {side} from {old.began} to {old.ended}: {old.how}"
     for note in state.notes:
         yield "note", note
     if tonight.folder is not None and state.date == tonight.date:

@@ -14,21 +14,9 @@ from rich.text import Text
 from iogauge.assess.record import Assessment, FileSystemState, SeriesState
 from iogauge.detect.verdicts import WORDS
 from iogauge.plain import one_line
-from iogauge.terminal import rate
+from iogauge.terminal import STYLES
 from iogauge.tonight import Alarm, Tonight
-
-#: Symbol and colour of a verdict; the word always stands beside them.
-STYLES = {
-    "invalid": ("!", "bold magenta"),
-    "regressed": ("▼", "bold red"),
-    "shifted level": ("▼", "bold red"),
-    "drift": ("↘", "yellow"),
-    "transient": ("~", "yellow"),
-    "too noisy": ("≈", "yellow"),
-    "improved": ("▲", "cyan"),
-    "no reference": ("·", "dim"),
-    "pass": ("✓", "green"),
-}
+from iogauge.verdict import of_file_system, rate
 
 #: Without ``--all`` no more alarms than these are shown, and no more of what is only told.
 MOST_ALARMS, MOST_TOLD = 20, 8
@@ -93,8 +81,10 @@ def headline(tonight: Tonight) -> str:
         scopes = ", ".join(one.scope.text for one in slower if one.scope)
         parts.append("SLOWER: " + (f"{scopes} ({count} series)" if scopes else f"{count} series"))
     parts += [f"{word.upper()}: {found[word]}" for word in ("regressed", "invalid") if found[word]]
-    if tonight.problem:
+    if tonight.exit_code == 2:
         parts.append("NOT MEASURED, or not all")
+    elif tonight.unassessed:
+        parts.append("NOT JUDGED against the nights before")
     return one_line("; ".join(parts)) or "nothing is slower"
 
 
@@ -169,12 +159,9 @@ def _of_file_system(
     found: FileSystemState | None, mine: Sequence[SeriesState], alarms: Sequence[Alarm], tonight: Tonight
 ) -> tuple[str, str]:
     """Its verdict, and that in words."""
-    if found is not None and found.scope is not None:
-        since = f" since {found.scope.began}" if found.scope.began else ""
-        drop = f" {found.move.drop:.0%}" if found.move and found.scope.whole and found.move.slower else ""
-        news = _is_news(found, tonight)
-        text = f"slower{drop}: {one_line(found.scope.text)}{since}"
-        return ("shifted level", text) if news else ("drift", f"{text} (known)")
+    if found is not None and found.scope is not None and tonight.assessment is not None:
+        word = "shifted level" if _is_news(found, tonight) else "drift"
+        return word, one_line(of_file_system(tonight.assessment, found))
     if alarms:
         return alarms[0].word, f"{len(alarms)} alarm{'s' * (len(alarms) != 1)} in {len(mine)} series"
     young = sum(state.word == "no reference" for state in mine)

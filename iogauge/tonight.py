@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import ValidationError
 
 from iogauge import nightly
-from iogauge.assess.record import Assessed, Assessment, FileSystemState, SeriesState
+from iogauge.assess.record import Assessment, FileSystemState, SeriesState
+from iogauge.combined import read_night
 from iogauge.errors import InputError
 from iogauge.history.database import History
 from iogauge.history.reading import list_series, read_measurements, read_runs
@@ -72,7 +72,8 @@ class Tonight:
         """The date on which the newest night began."""
         if self.assessment is not None:
             return self.assessment.night
-        return (self.last.astimezone() - datetime.timedelta(hours=12)).date()
+        assert self.night is not None  # one of the two is there
+        return self.night.night_date
 
     @property
     def problem(self) -> str:
@@ -109,10 +110,10 @@ class Tonight:
             of_series = any(one.word == "invalid" and one.reason and one.reason in reason for one in states.values())
             if judged.verdict == "invalid" and not judged.rows and not of_series:
                 yield Alarm(case.name, case.file_system, "invalid", reason)
-        for case, row in self.night.rows if self.night else ():
+        for case, row, verdict in self.night.told if self.night else ():
             known = states.get(row.key)
-            if row.verdict == "regressed" and not (known and (known.alarm or known.muted or known.word == "invalid")):
-                yield Alarm(row.key, case.file_system, "regressed", row.reason, known)
+            if verdict.word == "regressed" and verdict.alarm and not (known and known.alarm):
+                yield Alarm(row.key, case.file_system, "regressed", verdict.reason, known)
 
     @property
     def tonight(self) -> tuple[SeriesState, ...]:
@@ -127,9 +128,9 @@ class Tonight:
     @property
     def exit_code(self) -> int:
         """As the night's: 0 nothing is slower, 1 there is an alarm, 2 it could not, or not all, be measured."""
-        if self.problem:
+        if self.unfinished is not None:
             return 2
-        return 1 if self.alarms else 0
+        return max(self.night.exit_code if self.night else 0, int(bool(self.alarms)))
 
     def sentences(self, key: str) -> tuple[str, ...]:
         """What Darshan's counters say of a series on this night."""
@@ -149,32 +150,21 @@ def load(site: str) -> Tonight:
     Raises :class:`InputError` when there is none, or its record cannot be read.
     """
     folder, unfinished = _newest_folder(site)
-    night = Night.load(folder / "night.json") if folder else None
-    assessment, unassessed = None, ""
-    try:
-        kept = folder / "assessment.json" if folder else None
-        assessment = read_assessment(kept) if kept and kept.exists() else _assessed_now(site).assessment
-    except InputError as problem:
-        if night is None:
-            raise
-        unassessed = f"not judged against the nights before: {problem}"
-    return Tonight(site, assessment, night, folder, unassessed, unfinished)
+    if folder is None:
+        return Tonight(site, _assessed_now(site), unfinished=unfinished)
+    night, unassessed = read_night(folder), ""
+    if night.assessment is None:
+        try:
+            night = night.model_copy(update={"assessment": _assessed_now(site)})
+        except InputError as problem:
+            unassessed = f"not judged against the nights before: {problem}"
+    return Tonight(site, night.assessment, night, folder, unassessed, unfinished)
 
 
-def read_assessment(path: Path) -> Assessment:
-    """The record beside a night. Raises :class:`InputError`."""
-    try:
-        return Assessment.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or None
-        raise InputError(f"no record of an assessment: {first['msg']}", file=path, key=key) from error
+def _assessed_now(site: str) -> Assessment:
+    from iogauge.assess.reading import assess  # the database is not asked where the record lies beside the night
 
-
-def _assessed_now(site: str) -> Assessed:
-    from iogauge.assess.reading import assess  # SciPy is not needed where the record lies there
-
-    return assess(History(), site)
+    return assess(History(), site).assessment
 
 
 def _newest_folder(site: str) -> tuple[Path | None, Path | None]:

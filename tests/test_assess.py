@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import itertools
 import random
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +17,6 @@ from iogauge.assess.reading import assess
 from iogauge.assess.record import Assessment, SeriesState
 from iogauge.assess.tonight import assess_tonight
 from iogauge.detect import Calendar
-from iogauge.errors import InputError
 from iogauge.history import operators, schema
 from iogauge.history.database import History, next_id
 

@@ -214,7 +214,7 @@ def test_the_exit_code_of_nightly_is_the_nights(home, monkeypatch, night, code):
     folder = keep(home, night)
     asked = []
 
-    def run_night(site, suite, *, options, progress):
+    def run_night(site, suite, *, options, progress, as_of, first):
         asked.append((site, suite, list(options)))
         progress.tell(1, 1)
         return night, folder
@@ -233,3 +233,23 @@ def test_a_full_disk_is_one_line(home, monkeypatch):
 
     monkeypatch.setattr(nightly, "run_night", run_night)
     assert one_line_error(iogauge("nightly")) == f"iogauge: error: {home}: No space left on device"
+
+
+@pytest.mark.parametrize(("given", "hour"), [("2026-11-03", 22), ("2026-11-03T00:00", 0), ("2026-11-03T04:05:06", 4)])
+def test_a_night_stands_for_a_time_and_a_date_alone_for_its_evening(home, monkeypatch, given, hour):
+    night = make_night(case("write"))
+    asked = []
+
+    def run_night(*unused, as_of, **alike):
+        asked.append(as_of)
+        return night, keep(home, night)
+
+    monkeypatch.setattr(nightly, "run_night", run_night)
+    assert iogauge("nightly", "--as-of", given).exit_code == 0
+    assert (asked[0].year, asked[0].day, asked[0].hour) == (2026, 3, hour)
+    assert asked[0].utcoffset() is not None
+
+
+def test_a_night_of_another_century_or_of_no_date_is_refused(home):
+    assert "2000 to 2099" in one_line_error(iogauge("nightly", "--as-of", "1999-12-31"))
+    assert "does not match the formats" in iogauge("nightly", "--as-of", "yesterday").output

@@ -21,7 +21,7 @@ from iogauge.history import operators, schema
 from iogauge.history.database import History
 from iogauge.history.ingest import ingest
 from iogauge.history.past import last_good, look_back
-from iogauge.history.reading import list_series
+from iogauge.history.reading import list_series, read_measurements
 from iogauge.night import Night, read_run_report
 from iogauge.past import Good, Past
 
@@ -68,7 +68,8 @@ def test_a_night_goes_into_the_history_with_those_before_that_are_not_there(hist
     assert set((found.earlier_nights or {}).values()) == {2}
     assert len(found.earlier_nights or {}) == 6, "baselines are series, too"
     assert set(found.good) == {WRITE, WRITE.replace("write", "read")}
-    assert look_back(history, folders[-1]) == found, "asked again"
+    again = look_back(history, folders[-1])
+    assert (again.earlier_nights, again.good) == (found.earlier_nights, found.good), "asked again"
     assert sessions(history) == 3
 
 
@@ -102,6 +103,22 @@ def test_an_earlier_report_that_is_spoiled_is_told_and_keeps_nothing_else_out(hi
     assert found.notes == (
         "1 earlier nights are not in the history; iogauge history ingest takes them in, or says why not",
     )
+
+
+def test_a_night_that_stands_for_another_date_is_that_dates_in_the_history_too(history, tmp_path):
+    folder = night_in(tmp_path, 0)
+    night = Night.load(folder / "night.json")
+    assert night.as_of is None
+    as_of = night.started - 10 * DAY
+    night.model_copy(update={"as_of": as_of, "started": as_of}).save(folder / "night.json")
+    look_back(history, folder)
+    with history.reading() as connection:
+        (run,) = connection.execute(sa.select(schema.runs))
+        (one,) = [one for one in list_series(connection) if one.key == WRITE]
+        (measured,) = read_measurements(connection, [one])
+    assert run.night == Night.load(folder / "night.json").night_date == STARTED.astimezone().date() - 11 * DAY
+    assert run.started == int(as_of.timestamp())
+    assert abs(measured.started[0] - run.started) < 3600
 
 
 # --- the last good night ----------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from iogauge.check_options import CheckOptions
 from iogauge.errors import InputError
 from iogauge.nightly import read_site_configuration
-from iogauge.sites import Environ, Site, read_site
+from iogauge.series import key_of, parts_of
+from iogauge.sites import Environ, Partition, Site, arm_of, arms_of, read_site
 
 EXTRAS = {
     "file_systems": {"scratch": {"type": "lustre", "path": "$SCRATCH/iogauge", "request": ["--exclusive"]}},
@@ -296,3 +297,37 @@ def test_the_options_are_the_checks_variables_with_their_types():
     }
     assert options == checks
     assert all(common <= set(one.annotation.model_fields) for one in CheckOptions.model_fields.values())
+
+
+SITE_WITH_ARMS = (
+    Partition("batch", ("gcc", "hdf5-2"), ("scratch", "work")),
+    Partition("gpu", ("gcc", "hdf5-2"), ("scratch",)),
+    Partition("login", ("system",), ("home",)),
+)
+
+
+@pytest.mark.parametrize(
+    ("file_system", "partition", "environ", "arm"),
+    [
+        ("scratch", "batch", "gcc", ""),
+        ("scratch", "batch", "hdf5-2", "hdf5-2"),
+        ("scratch", "gpu", "gcc", "gpu"),
+        ("scratch", "gpu", "hdf5-2", "gpu+hdf5-2"),
+        ("home", "login", "system", ""),
+    ],
+)
+def test_keys_name_the_partition_after_the_first_with_the_file_system_and_the_environ_after_its_first(
+    file_system, partition, environ, arm
+):
+    assert arm_of(file_system, partition, environ, SITE_WITH_ARMS) == arm
+    key = key_of("particles", "write", file_system, 2, 16, "CC", "hdf5", arm)
+    assert parts_of(key) == ("particles", "write", file_system, 2, 16, "CC", "hdf5", arm)
+
+
+def test_two_arms_of_one_name_are_refused_with_both():
+    alike = (*SITE_WITH_ARMS[:2], Partition("hdf5-2", ("gcc",), ("scratch",)))
+    with pytest.raises(
+        InputError, match="'gcc' of partition hdf5-2 and 'hdf5-2' of batch are both arm @hdf5-2 of scratch"
+    ):
+        arms_of("scratch", alike)
+    assert set(arms_of("scratch", SITE_WITH_ARMS)) == {"", "hdf5-2", "gpu", "gpu+hdf5-2"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import fcntl
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -60,7 +61,9 @@ def test_alarms_come_worst_first_with_scope_reason_and_software(home):
     keep(home, events, case("write"), invalid_case("no space left"), selected=2)
     text = shown()
     assert text.startswith("SLOWER: only HDF5 on scratch (4 series); INVALID: 2\n")
-    assert "▼ scratch  slower: only HDF5 on scratch since 2026-11-17" in text
+    assert re.search(
+        r"▼ scratch  only HDF5 on scratch \d+ % slower since 2026-11-17, since HDF5 1.14.3 -> 1.14.5", text
+    )
     places = [text.index(words) for words in ("INVALID  Broken", DISK[0], "SHIFTED LEVEL  " + SCRATCH[0], DISK[1])]
     assert places == sorted(places)
     assert "since HDF5 1.14.3 -> 1.14.5" in text
@@ -161,8 +164,9 @@ def test_an_assessment_that_is_none_is_named_and_the_night_is_still_told(home):
     folder = keep(home, STEADY, case("write"))
     (folder / "assessment.json").write_text('{"schema": "iogauge.assessment/9"}')
     result = iogauge("status")
-    assert result.exit_code == 2
-    assert "assessment.json" in "".join(result.output.split())
+    assert result.exit_code == 0
+    assert result.output.startswith("NOT JUDGED against the nights before\n")
+    assert "no history yet" in " ".join(result.output.split())
     (folder / "night.json").unlink()
     assert iogauge("status").exit_code == 2
 
@@ -215,7 +219,7 @@ def test_without_its_folder_a_night_is_told_from_the_history_with_the_nights_bef
 def test_show_takes_a_night_a_key_or_both(home):
     folder = keep(home, STEADY | {SCRATCH[0]: "shift"}, case("write"))
     night = "particles/write/disk/1x2/CC/hdf5"
-    assert "verdict" in iogauge("show").output.splitlines()[1]
+    assert "verdict" in iogauge("show").output
     assert (
         iogauge("show", "latest").output == iogauge("show", folder.name).output == iogauge("show", str(folder)).output
     )
@@ -234,8 +238,8 @@ def test_show_takes_a_night_a_key_or_both(home):
 @pytest.mark.parametrize(
     ("event", "verdict", "words"),
     [
-        ("shift", "▼ shifted level since 2026-11-17, 20% below", "this series only, the file system is steady"),
-        ("bad", "~ transient", "another such night or two"),
+        ("shift", "▼ shifted level since 2026-11-17, 20 % below", "this series only, the file system is steady"),
+        ("bad", "▽ transient", "another such night or two"),
         ("invalid", "! invalid: 2 ranks share core 0 of n1", "mend the cause"),
         ("new", "· no reference: 5 of 14 nights", "judged from 14 nights on"),
         ("improved", "▲ improved since 2026-11-1", "after 30 nights it is the new normal"),

@@ -24,7 +24,6 @@ from iogauge.detect.noise import Bools, Floats, Integers
 from iogauge.errors import InputError
 from iogauge.history import operators
 from iogauge.history.database import History
-from iogauge.history.ingest import night_of
 from iogauge.history.reading import (
     Measurements,
     Series,
@@ -36,6 +35,7 @@ from iogauge.history.reading import (
 )
 from iogauge.history.schema import cases, runs
 from iogauge.measurement import SOFTWARE_NAMES, Unit
+from iogauge.night import night_of
 
 #: So many keys are asked for at a time.
 KEYS_AT_A_TIME = 50

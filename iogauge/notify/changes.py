@@ -13,6 +13,7 @@ from iogauge.assess.record import FileSystemState, SeriesState
 from iogauge.detect.fusion import SAME_EVENT_DAYS
 from iogauge.status import is_whole
 from iogauge.tonight import Alarm, AlarmWord, Tonight
+from iogauge.verdict import of_file_system
 
 Kind = Literal["whole file system", "slower", "regressed", "invalid", "no night", "ended"]
 
@@ -94,17 +95,11 @@ class _Known:
                     yield Change(kind="ended", name=name, text=f"no longer slower as a whole{left}")
 
     def _extent(self, one: FileSystemState) -> str:
-        assert one.scope is not None
-        move = one.move
-        drop = f"{move.drop:.0%} " if move is not None and move.slower else ""
-        since = f" since {one.scope.began}" if one.scope.began else ""
-        judged = sum(
-            s.file_system == one.name and s.word not in ("no reference", "invalid") for s in self.states.values()
-        )
-        changes = [state.move.changes for key in one.scope.keys if (state := self.states.get(key)) and state.move]
-        shared = set.intersection(*map(set, changes)) if changes else set()
-        came = f"; with {', '.join(sorted(shared))}" if shared else ""
-        return f"{drop}slower{since}; {len(one.scope.keys)} of {judged} series alone{came}"
+        assert one.scope is not None  # otherwise it is not whole
+        assert self.tonight.assessment is not None
+        mine = [state for state in self.states.values() if state.file_system == one.name]
+        judged = sum(state.word not in ("no reference", "invalid") for state in mine)
+        return f"{of_file_system(self.tonight.assessment, one)}; {len(one.scope.keys)} of {judged} series alone"
 
     def _stays_whole(self, name: str) -> bool:
         """Is it still so, or was it not looked at, or is it only that somebody knows?"""

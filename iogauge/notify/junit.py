@@ -38,7 +38,8 @@ def as_xml(tonight: Tonight) -> str:
         suite.add_testcases(cases)
         document.add_testsuite(suite)
     document.update_statistics()
-    return str(document.tostring().decode("utf-8"))
+    text: str = document.tostring().decode("utf-8")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
 
 
 def _cases(tonight: Tonight) -> Iterator[tuple[str, TestCase]]:
@@ -87,7 +88,7 @@ def _properties(state: SeriesState) -> Properties:
         "fingerprint": state.fingerprint,
         "since": move.began if move else None,
         "changes": ", ".join(move.changes) if move and move.changes else None,
-        "smallest_slowdown": state.smallest_drop,
+        "smallest_slowdown": None if state.smallest_drop is None else f"{state.smallest_drop:.2f}",
     }
     found = Properties()
     for name, value in values.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -29,7 +30,7 @@ TITLES: dict[Kind, str] = {
 
 #: Of one change, and of several of a kind.
 _SUBJECTS: dict[Kind, tuple[str, str]] = {
-    "whole file system": ("all of {name} {text}", "all of {names} slower"),
+    "whole file system": ("{text}", "all of {names} slower"),
     "slower": ("{name} {text}", "{count} series slower{scopes}"),
     "regressed": ("{name} below its band", "{count} series below their bands"),
     "invalid": ("{name} invalid", "{count} invalid"),
@@ -91,10 +92,15 @@ def subject(changes: Sequence[Change], tonight: Tonight) -> str:
         if mine:
             form = _SUBJECTS[kind][len(mine) > 1]
             scopes = _scopes(mine, tonight)
-            values = {"name": mine[0].name, "text": mine[0].text.partition(";")[0].partition(" (")[0]}
+            values = {"name": mine[0].name, "text": _brief(mine[0].text)}
             values["names"] = ", ".join(change.name for change in mine)
             parts.append(form.format(count=len(mine), scopes=f" ({'; '.join(scopes)})" if scopes else "", **values))
     return one_line(f"iogauge {tonight.site}: {'; '.join(parts)}", SUBJECT_CHARACTERS)
+
+
+def _brief(text: str) -> str:
+    """Without what came with it, and other details."""
+    return re.split(r"; | \(|, since ", text)[0]
 
 
 def _scopes(changes: Sequence[Change], tonight: Tonight) -> tuple[str, ...]:
