@@ -25,7 +25,9 @@ from iogauge.history.cli import TIMES, history_group
 from iogauge.history.import_cli import import_command
 from iogauge.measurement import Metric
 from iogauge.night import Night
+from iogauge.notify.cli import export_command, notify_command
 from iogauge.report import write_report
+from iogauge.status_cli import print_at_length, status_command
 
 
 @contextmanager
@@ -175,20 +177,39 @@ def _night_folder(name: str) -> Path:
 
 
 @main.command("show")
-@click.argument("night", default="latest")
-@click.argument("key", default="")
+@click.argument("words", nargs=-1, metavar="[NIGHT] [KEY]")
+@click.option("--site", default="local", show_default=True, help="of the series")
 @answers
-def show_command(night: str, key: str) -> None:
-    """Show a night's table, or with KEY (a part of a series' key is enough) the evidence of its verdicts.
+def show_command(words: tuple[str, ...], site: str) -> None:
+    """Show a series at length, a night's table, or the evidence of one night's verdicts.
 
-    Example: iogauge show latest particles/write/disk
+    KEY is a series' key, a part of it, or a pattern with *. With KEY alone: since when it is slower, on which nights, what
+    came with it, and what to do next. NIGHT is a folder, its name, or 'latest': its table, or with KEY what was measured
+    then.
+
+    \b
+    Examples:
+      iogauge show particles/write/disk/1x2/CC/hdf5
+      iogauge show
+      iogauge show latest particles/write/disk
     """
+    if len(words) > 2:
+        raise InputError("a night, a key, or a night and a key are expected", key=" ".join(words))
+    if len(words) == 1 and not _is_night(words[0]):
+        print_at_length(new_console(), site, words[0])
+        return
+    name, key = (*words, *("latest", "")[len(words) :])
     console = new_console()
-    found = read_night(_night_folder(night))
+    found = read_night(_night_folder(name))
     if not key:
         terminal.print_night(console, found)
     elif not terminal.print_evidence(console, found, key):
         raise InputError(f"no series of this night has {key!r} in its key, no invalid case in its name", key="KEY")
+
+
+def _is_night(word: str) -> bool:
+    folders = (Path(word), nightly.home() / "runs" / word)
+    return word == "latest" or any((folder / "night.json").exists() for folder in folders)
 
 
 @main.command("report")
@@ -391,3 +412,6 @@ def check_config_command(site: str) -> None:
 main.add_command(history_group)
 main.add_command(import_command)
 main.add_command(bands_group)
+main.add_command(status_command)
+main.add_command(notify_command)
+main.add_command(export_command)
