@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,9 +45,10 @@ def plotted(line: Timeline) -> NDArray[np.int64]:
 def timeline(
     line: Timeline, unit: str, moves: Sequence[Move] = (), band: tuple[float, float] | None = None
 ) -> dict[str, str]:
-    """The plot of one series as JSON texts by name: nights as days since ``first``, rates in ``unit``."""
+    """The plot of one series as JSON texts by name. ``days`` since ``first`` are the nights, or their number where none is
+    left out; ``best`` and ``reference`` have one rate each, in ``unit``, ``repeats`` those of the last nights.
+    """
     nights = plotted(line)
-    since = max(0, len(line.dates) - REPEATS_NIGHTS)
     first = line.dates[0] if len(line.dates) else np.datetime64("1970-01-01")
     days: NDArray[np.int64] = ((line.dates - first) / _DAY).astype(np.int64)
     last = int(days[-1]) if len(days) else 0
@@ -54,13 +56,14 @@ def timeline(
     def day(date: object) -> int:
         return int((np.datetime64(date, "D") - first) / _DAY)  # type: ignore[call-overload]
 
-    repeats = (line.repeats.get(int(night), ()) if night >= since else () for night in nights)
+    at = days[nights].tolist()
+    repeats = (line.repeats.get(int(night), ()) for night in nights[-REPEATS_NIGHTS:])
     events = [(int(days[n]), "software", text) for n, texts in line.software.items() for text in texts]
     events += [(int(days[n]), "configuration", f"configuration {text}") for n, text in line.configuration.items()]
     return {
         "unit": json.dumps(unit),
         "first": json.dumps(str(first)),
-        "days": json.dumps(days[nights].tolist(), separators=(",", ":")),
+        "days": json.dumps(len(at) if at == list(range(len(at))) else at, separators=(",", ":")),
         "best": _numbers(line.rates[nights].tolist()),
         "reference": _numbers(line.reference[nights].tolist()),
         "repeats": "[" + ",".join(map(_numbers, repeats)) + "]",
@@ -329,17 +332,33 @@ def _nightly_ratios(one: Timeline, other: Timeline) -> Floats:
     return ratios[-COMPARED_NIGHTS:]
 
 
-def sparkline(line: Timeline, nights: int = 60) -> tuple[str, float | None]:
-    """The last nights as points of an SVG polyline in a box of 120 x 32, zero at the bottom; and where the reference is."""
-    rates, reference = line.rates[-nights:], line.reference[-nights:]
-    values = np.concatenate((rates, reference))
-    if not np.isfinite(values).any():
-        return "", None
-    scale = 30 / np.nanmax(values)
-    step = 118 / max(1, nights - 1)
-    offset = nights - len(rates)
-    points = [
-        f"{1 + (offset + n) * step:.1f},{31 - rate * scale:.1f}" for n, rate in enumerate(rates) if np.isfinite(rate)
-    ]
-    told = reference[np.isfinite(reference)]
-    return " ".join(points), round(31 - float(told[0]) * scale, 1) if told.size else None
+#: Nights of a small time line, and its box in SVG's units.
+_SPARK_NIGHTS = 45
+_SPARK_WIDTH, _SPARK_HEIGHT = 120.0, 32.0
+
+
+@dataclass(frozen=True)
+class Sparkline:
+    """A small time line: points of two SVG polylines, before the open move and since, and where the reference is."""
+
+    before: str
+    since: str
+    reference: float
+
+
+def sparkline(state: SeriesState, line: Timeline) -> Sparkline | None:
+    """The last nights from 0.6 of the reference on, or from the lowest; None without a reference or a rate."""
+    rates = line.rates[-_SPARK_NIGHTS:]
+    known = np.flatnonzero(np.isfinite(rates))
+    if state.reference is None or not known.size:
+        return None
+    relative = rates / state.reference
+    low, high = min(0.6, float(np.nanmin(relative))), max(1.1, float(np.nanmax(relative)))
+    across = np.linspace(2, _SPARK_WIDTH - 2, max(2, len(rates)))
+    down = _SPARK_HEIGHT - 2 - (relative - low) / (high - low) * (_SPARK_HEIGHT - 4)
+    began = np.datetime64(state.move.began if state.move else datetime.date.max, "D")
+    moved_on = line.dates[-_SPARK_NIGHTS:] >= began
+    points = [f"{across[night]:.1f},{down[night]:.1f}" for night in known]
+    first = int(np.searchsorted(known, np.argmax(moved_on))) if moved_on.any() else len(points)
+    place = _SPARK_HEIGHT - 2 - (1 - low) / (high - low) * (_SPARK_HEIGHT - 4)
+    return Sparkline(" ".join(points[: first + 1]), " ".join(points[first:]), round(place, 1))

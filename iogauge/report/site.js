@@ -17,27 +17,33 @@ const config = {
 // Rates of three or four digits: 1234, 12.3.
 const rate = (value) => (value === null ? "" : value >= 100 ? value.toFixed(0) : value.toPrecision(3));
 
+// Days since the first night; a number stands for a row without gaps.
+const nightsOf = (data) => (Array.isArray(data.days) ? data.days : [...Array(data.days).keys()]);
+
 // The datasets of each kind of plot, from the columns that its page has.
 const datasets = {
   timeline(data) {
     const first = Date.parse(data.first);
     const at = (day) => first + day * DAY;
-    const end = data.days.length ? data.days[data.days.length - 1] : 0;
+    const days = nightsOf(data);
+    const older = days.length - data.repeats.length;
+    const repeats = (n) => data.repeats[n - older] || [];
+    const end = days.length ? days[days.length - 1] : 0;
     const maintenance = new Set(data.maintenance);
     const slow = (day) => data.moves.some((m) => m.slower && m.from <= day && (m.open || day < m.to));
-    const nights = data.days.map((day, n) => ({
+    const nights = days.map((day, n) => ({
       date: at(day), best: data.best[n], reference: data.reference[n],
       kind: maintenance.has(day) ? "maintenance" : slow(day) ? "slower" : "usual",
-      repeats: data.repeats[n].map(rate).join(" "),
+      repeats: repeats(n).map(rate).join(" "),
     }));
     return {
       nights,
-      repeats: data.days.flatMap((day, n) => data.repeats[n].map((value) => ({ date: at(day), rate: value }))),
+      repeats: days.flatMap((day, n) => repeats(n).map((value) => ({ date: at(day), rate: value }))),
       maintenance: data.maintenance.map((day) => ({ from: at(day - 0.5), to: at(day + 0.5) })),
       invalid: data.invalid.map(([day, why]) => ({ date: at(day), why })),
       events: data.events.map(([day, kind, text]) => ({ date: at(day - 0.5), kind, text })),
       moves: data.moves.map((m) => ({ ...m, from: at(m.from - 0.5), to: at(m.to + 0.5), kind: m.slower ? "slower" : "faster" })),
-      band: data.band && data.days.length ? [{ low: data.band[0], high: data.band[1], from: at(data.days[0] - 0.5), to: at(end + 0.5) }] : [],
+      band: data.band && days.length ? [{ low: data.band[0], high: data.band[1], from: at(days[0] - 0.5), to: at(end + 0.5) }] : [],
     };
   },
   points(data) {
@@ -52,7 +58,11 @@ datasets.dots = datasets.points;
 function specification(kind, data) {
   const words = { "%unit%": data.unit, "%x%": data.x, "%y%": data.y, "%line%": data.line };
   const spec = JSON.parse(JSON.stringify(window.specifications[kind]), (_, value) => (value in words ? words[value] : value));
-  return { ...spec, config, datasets: datasets[kind](data) };
+  const sets = datasets[kind](data);
+  // Vega-Lite warns of layers without data.
+  spec.layer = spec.layer.filter((layer) => sets[(layer.data || spec.data).name].length);
+  if (kind === "dots") spec.height = 12 + 22 * new Set(sets.points.map((point) => point.x)).size;
+  return { ...spec, config, datasets: sets };
 }
 
 async function draw(figure) {
@@ -76,8 +86,9 @@ async function draw(figure) {
 function offerSpans(figure, view, data) {
   const place = figure.querySelector(".spans");
   if (!place) return;
-  const last = Date.parse(data.first) + data.days[data.days.length - 1] * DAY;
-  const spans = [30, 120].filter((nights) => nights < data.days[data.days.length - 1]);
+  const end = nightsOf(data).pop() || 0;
+  const last = Date.parse(data.first) + end * DAY;
+  const spans = [30, 120].filter((nights) => nights < end);
   if (!spans.length) return;
   for (const nights of [...spans, 0]) {
     const button = document.createElement("button");
@@ -90,7 +101,7 @@ function offerSpans(figure, view, data) {
     place.append(button);
   }
   place.hidden = false;
-  place.children[Math.min(1, spans.length - 1)].click();
+  place.children[spans.includes(120) ? 1 : spans.length].click();
 }
 
 function drawPlots() {

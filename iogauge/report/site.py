@@ -19,7 +19,7 @@ from filelock import FileLock
 from markupsafe import Markup
 
 from iogauge import __version__, report, terminal
-from iogauge.assess.record import Assessed, FileSystemState, Move, SeriesState, Timeline
+from iogauge.assess.record import Assessed, FileSystemState, SeriesState, Timeline
 from iogauge.errors import InputError
 from iogauge.judge import Row
 from iogauge.night import Case, Night
@@ -97,15 +97,24 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Event:
+    """What the levels of ``series`` on one file system did on one day."""
+
+    date: datetime.date
+    text: str
+    file_system: FileSystem
+    series: tuple[Shown, ...]
+
+
+@dataclass(frozen=True)
 class Changes:
     """What is otherwise than on the ``good`` night, the last one on which nothing was slower that nobody knew of; ``since``
-    is where the looking back ended. ``software`` with date and number of series."""
+    is where the looking back ended. ``software`` with date and number of series; ``moves`` that began or ended."""
 
     good: datetime.date | None
     since: datetime.date
     software: tuple[tuple[datetime.date, str, int], ...]
-    begun: tuple[tuple[Shown, Move], ...]
-    ended: tuple[tuple[Shown, Move], ...]
+    moves: tuple[Event, ...]
 
 
 def write_site(assessed: Assessed, nights: Sequence[Night], folder: Path) -> Path:
@@ -242,14 +251,33 @@ class _Pages:
             for night in shown.line.configuration
             if after < (date := shown.line.dates[night].tolist()) <= tonight
         )
-        moves = [(shown, move) for shown in self.series for move in shown.state.moves]
         return Changes(
             good=good,
             since=after,
             software=tuple((date, text, count) for (date, text), count in sorted((software + configuration).items())),
-            begun=tuple((shown, move) for shown, move in moves if move.began > after),
-            ended=tuple((shown, move) for shown, move in moves if move.ended is not None and move.ended > after),
+            moves=tuple(event for one in self.file_systems for event in _events_since(one, after)),
         )
+
+
+def _events_since(one: FileSystem, after: datetime.date) -> list[Event]:
+    """Moves of series that began or ended after a day, those of one day and kind together."""
+    found: dict[tuple[datetime.date, str, bool], list[tuple[float, Shown]]] = defaultdict(list)
+    for shown in one.series:
+        for move in shown.state.moves:
+            if move.began > after:
+                found[move.began, "", move.slower].append((abs(move.drop), shown))
+            if move.ended is not None and move.ended > after:
+                found[move.ended, f", {move.how}", move.slower].append((abs(move.drop), shown))
+    return [
+        Event(
+            date=date,
+            text=f"{'no longer ' * bool(how)}{words.parts_of(drops)} {'slower' if slower else 'faster'}{how}",
+            file_system=one,
+            series=tuple(shown for _, shown in members),
+        )
+        for (date, how, slower), members in sorted(found.items(), key=lambda item: item[0])
+        if (drops := [drop for drop, _ in members])
+    ]
 
 
 def _empty(key: str) -> Timeline:
@@ -386,7 +414,7 @@ def _night_row(line: Timeline, number: int) -> tuple[str, ...]:
         told[0] or "invalid",
         " ".join(map(terminal.rate, line.repeats.get(number, ()))),
         told[1],
-        f"{(best / reference - 1) * 100:+.0f} %" if all(told) else "",
+        words.change(1 - best / reference if all(told) else None),
         "; ".join(notes),
     )
 

@@ -6,16 +6,16 @@ import hashlib
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from iogauge.assess.record import Assessment, FileSystemState, Move, SeriesState
 
 #: Symbol of each verdict, worst first; the word always stands beside it.
 SYMBOLS = {
-    "invalid": "!",
-    "regressed": "▼",
     "shifted level": "▼",
+    "regressed": "▼",
+    "invalid": "!",
     "transient": "▽",
     "drift": "↘",
     "too noisy": "~",
@@ -65,6 +65,17 @@ def moved(move: Move) -> str:
     return f"{abs(move.drop) * 100:.0f} % {'slower' if move.slower else 'faster'}"
 
 
+def change(drop: float | None) -> str:
+    """``-19 %`` where a part of the rate is gone; empty: nothing to compare with."""
+    return "" if drop is None else f"{-100 * drop:+.0f} %".replace("-0 %", "0 %").replace("+0 %", "0 %")
+
+
+def parts_of(drops: Sequence[float]) -> str:
+    """``20 %``, or ``15 to 23 %``."""
+    least, most = f"{min(drops) * 100:.0f}", f"{max(drops) * 100:.0f}"
+    return f"{most} %" if least == most else f"{least} to {most} %"
+
+
 @dataclass(frozen=True)
 class Banner:
     """The night in one line, the verdict whose colour it gets, and a line for each file system with something to say."""
@@ -106,10 +117,9 @@ def _scope_line(state: FileSystemState, tonight: Iterable[SeriesState]) -> str:
     if slow and not any(map(is_alarm, slow)):
         return ""
     words = [state.scope.text[:1].upper() + state.scope.text[1:]]
-    drops = sorted(one.move.drop for one in slow if one.move is not None)
+    drops = [one.move.drop for one in slow if one.move is not None]
     if drops:
-        least, most = f"{drops[0] * 100:.0f}", f"{drops[-1] * 100:.0f}"
-        words.append(f"{most} % slower" if least == most else f"{least} to {most} % slower")
+        words.append(f"{parts_of(drops)} slower")
     if state.scope.began is not None:
         words.append(f"since {state.scope.began}")
     changes = Counter(change for one in slow if one.move is not None for change in one.move.changes)
@@ -141,7 +151,8 @@ def next_steps(state: SeriesState, site: str, stage: str = "") -> list[Step]:
     move = state.move
     began = move.began if move is not None else state.date
     bless = Step(
-        "It is meant to be so: judge by the new level", f"iogauge history bless {key}{at} --since {began} --why 'REASON'"
+        "It is meant to be so: judge by the new level",
+        f"iogauge history bless {key}{at} --since {began} --why 'REASON'",
     )
     if state.word == "invalid":
         return [Step("Mend what the reason says; the rates of such a night are not believed"), *evidence]
@@ -154,7 +165,11 @@ def next_steps(state: SeriesState, site: str, stage: str = "") -> list[Step]:
     if state.word in ("transient", "drift"):
         wait = "One bad night: if it lasts, it is told as a shifted level"
         slow = "It went down slowly: compare with the anchor, and look for ageing, filling up, or more users"
-        return [Step(wait if state.word == "transient" else slow), *evidence, *([bless] if state.word == "drift" else [])]
+        return [
+            Step(wait if state.word == "transient" else slow),
+            *evidence,
+            *([bless] if state.word == "drift" else []),
+        ]
     if state.word == "too noisy":
         return [Step("More repeats, or a second run at another hour", "scripts/nightly --repeat-later 6"), *evidence]
     if state.word == "no reference":
