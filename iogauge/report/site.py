@@ -19,11 +19,12 @@ from filelock import FileLock
 from markupsafe import Markup
 
 from iogauge import __version__, report, terminal
-from iogauge.assess.record import Assessed, FileSystemState, SeriesState, Timeline
+from iogauge.assess.record import Assessed, FileSystemState, Timeline
 from iogauge.errors import InputError
-from iogauge.judge import Row
-from iogauge.night import Case, Night
+from iogauge.history.ingest import night_of
+from iogauge.night import Night
 from iogauge.report import figures, words
+from iogauge.report.words import Evidence, Shown
 
 #: Marks a folder as a report: only such a folder is ever replaced.
 MARKER = ".iogauge-report"
@@ -32,48 +33,6 @@ _KINDS = ("timeline", "scaling", "dots")
 #: Nights in the table of a series' page, and back to which a good night is looked for.
 _TABLE_NIGHTS = 30
 _LOOKED_BACK = 60
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """The newest run of a series."""
-
-    night: Night
-    case: Case
-    row: Row
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A series with all that its page tells. ``page`` is below the report's folder."""
-
-    state: SeriesState
-    line: Timeline
-    evidence: Evidence | None
-    suite: str
-    page: str
-    tonight: bool
-
-    @property
-    def alarm(self) -> bool:
-        """Should somebody look at it?"""
-        return words.is_alarm(self.state)
-
-    @property
-    def known(self) -> bool:
-        """Is it slower, and an operator knows?"""
-        return words.is_known(self.state)
-
-    @property
-    def notable(self) -> bool:
-        """Is there something to tell that is no alarm?"""
-        return self.state.word in ("transient", "drift", "improved")
-
-    @property
-    def band(self) -> tuple[float, float] | None:
-        """The site's band, where there is one."""
-        limits = self.evidence.row.limits if self.evidence else None
-        return None if limits is None else (limits.lowest, limits.highest)
 
 
 @dataclass(frozen=True)
@@ -164,7 +123,7 @@ class _Pages:
         nights = sorted(nights, key=lambda night: night.started)
         evidence = {row.key: Evidence(night, case, row) for night in nights for case, row in night.rows}
         lines = {line.key: line for line in assessed.timelines}
-        self.tonight = [night for night in nights if night.started.date() == self.assessment.night]
+        self.tonight = [night for night in nights if night_of(night.started.astimezone()) == self.assessment.night]
         self.causes = [night.cause or night.build_failure for night in self.tonight if not night.complete]
         self.series = sorted(
             (
@@ -172,13 +131,12 @@ class _Pages:
                     state=state,
                     line=lines.get(state.key) or _empty(state.key),
                     evidence=evidence.get(state.key),
-                    suite=evidence[state.key].night.suite if state.key in evidence else "",
                     page=f"series/{words.file_name(state.key)}.html",
                     tonight=state.date == self.assessment.night,
                 )
                 for state in self.assessment.series
             ),
-            key=lambda shown: (not shown.tonight, words.badness(shown.state)),
+            key=lambda shown: shown.badness,
         )
         self.file_systems = self._file_systems()
         self.groups = sorted(
@@ -352,7 +310,7 @@ def _write(pages: _Pages, folder: Path) -> None:
         for one in pages.file_systems
     }
     environment.globals["patterns"] = patterns
-    banner = words.banner(pages.assessment, pages.causes)
+    banner = words.banner(pages.of_tonight, pages.assessment.file_systems, pages.causes)
     write("index.html", "overview.html.j2", banner=banner, changes=pages.changes())
     write("scaling.html", "figures.html.j2", title="Scaling over nodes and ranks", sections=scaling, page_of=page_of)
     for one in pages.file_systems:
@@ -397,7 +355,7 @@ def _series_page(pages: _Pages, shown: Shown) -> dict[str, Any]:
         "nights": [_night_row(line, number) for number in numbers],
         "events": _events(line),
         "thinned": figures.thinned(line),
-        "steps": words.next_steps(state, pages.assessment.site, shown.evidence.case.stage if shown.evidence else ""),
+        "steps": words.next_steps(shown, pages.assessment.site),
     }
 
 
