@@ -141,9 +141,9 @@ def test_latest_is_the_last_night_and_a_night_can_be_named(home):
     assert "older" in iogauge("show", home / "runs" / "20261120T020000Z").output
 
 
-@pytest.mark.parametrize("command", ["show", "report"])
-def test_no_night_yet_and_no_such_night_are_one_line(home, command):
-    assert "no night yet; start one" in one_line_error(iogauge(command))
+@pytest.mark.parametrize(("command", "words"), [("show", "no night yet; start one"), ("report", "no history yet")])
+def test_no_night_yet_and_no_such_night_are_one_line(home, command, words):
+    assert words in one_line_error(iogauge(command))
     assert "no such night" in one_line_error(iogauge(command, "20200101T000000Z"))
 
 

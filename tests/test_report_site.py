@@ -151,20 +151,20 @@ def test_the_overview_says_what_is_wrong_first_and_then_everything_else(folder, 
     text = Page(folder / "index.html").text
     order = [
         "1 of 19 series slower, 1 invalid",
-        "Only particles/read/scratch/1x1/CC/hdf5",
+        "3 of 8 series, of several kinds on scratch, 20 to 21 % slower, since 2026-11-17, with HDF5 1.14.3 -> 1.14.5",
         "19 series tonight:",
         "To look at",
         "By file system and suite",
         "What changed since the last good night",
         "On 2026-11-16 nothing was slower",
-        "HDF5 1.14.3 -> 1.14.5 (19 series)",
+        "HDF5 1.14.3 -> 1.14.5 (20 series)",
         "Good to know",
         "Slower, and known",
         "Not measured tonight",
         "Tonight's runs",
         "All series",
     ]
-    places = [text.index(part) for part in order if part != order[1]]
+    places = [text.index(part) for part in order]
     assert places == sorted(places)
     look = text[text.index("To look at") : text.index("By file system")]
     assert SLOWER in look
@@ -183,7 +183,7 @@ def test_a_series_page_has_its_evidence_in_words_and_in_tables(folder, assessed)
     text = Page(page_of(folder, SLOWER)).text
     state = next(one for one in assessed.assessment.series if one.key == SLOWER)
     for part in (
-        "shifted level: 20 % slower",
+        "shifted level : 20 % slower",
         "HDF5 1.14.3 -> 1.14.5",
         "smallest slowdown found in 14 nights 8 %",
         f"iogauge history bless {SLOWER} --site test --since 2026-11-17",
@@ -508,8 +508,8 @@ def test_the_plots_have_a_mark_for_each_value(folder, assessed, browser):
         len(json.loads(text)["points"])
         for text in re.findall(r'json">(.*?)</script>', (folder / "scaling.html").read_text(encoding="utf-8"))
     )
-    assert browser.ask("document.querySelector('.canvas svg').getAttribute('role')") == "graphics-document"
-    assert "over nodes" in browser.ask("document.querySelector('.canvas svg').getAttribute('aria-label')")
+    assert browser.ask("document.querySelector('.canvas').getAttribute('role')") == "graphics-document"
+    assert "over nodes" in browser.ask("document.querySelector('.canvas').getAttribute('aria-label')")
 
 
 def test_buttons_show_the_last_nights_only(folder, browser):

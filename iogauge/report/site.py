@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 import shutil
 import tempfile
@@ -31,7 +32,7 @@ MARKER = ".iogauge-report"
 #: Kinds of plots, each with its Vega-Lite specification in a file.
 _KINDS = ("timeline", "scaling", "dots")
 #: Nights in the table of a series' page, and back to which a good night is looked for.
-_TABLE_NIGHTS = 30
+_TABLE_NIGHTS = 21
 _LOOKED_BACK = 60
 
 
@@ -341,8 +342,14 @@ def _write_assets(environment: jinja2.Environment, folder: Path) -> None:
     specifications = {kind: json.loads((here / f"{kind}.vl.json").read_text(encoding="utf-8")) for kind in _KINDS}
     text = json.dumps(specifications, ensure_ascii=False, separators=(",", ":"))
     (folder / "plots.js").write_text(f"window.specifications = {text};\n", encoding="utf-8")
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    (folder / "vega.js").write_text(bundle, encoding="utf-8")
+    (folder / "vega.js").write_text(_vega(), encoding="utf-8")
+
+
+@functools.cache
+def _vega() -> str:
+    """Vega-Embed with all that it needs, as one script; takes two seconds to make."""
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return bundle
 
 
 def _series_page(pages: _Pages, shown: Shown) -> dict[str, Any]:

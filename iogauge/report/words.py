@@ -73,7 +73,8 @@ class Shown:
     def reason(self) -> str:
         """Why, and what an operator said of it."""
         judged = self.evidence.row.reason if self.evidence and self._judged_by_one_night else ""
-        return "; ".join(filter(None, (judged or self.state.reason, self.said)))
+        why = judged or re.sub("; acknowledged by .*", "", self.state.reason)  # said in full, behind it
+        return "; ".join(filter(None, (why, self.said)))
 
     @property
     def said(self) -> str:
