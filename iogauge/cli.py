@@ -21,12 +21,13 @@ from iogauge.command import AsOf, Hours, answers, new_console
 from iogauge.darshan import show
 from iogauge.darshan.rules import Claim
 from iogauge.errors import InputError
-from iogauge.history.cli import TIMES, history_group
+from iogauge.history.cli import TIMES, at_history, at_site, history_group
 from iogauge.history.import_cli import import_command
 from iogauge.measurement import Metric
 from iogauge.night import Night
 from iogauge.notify.cli import export_command, notify_command
 from iogauge.report import write_report
+from iogauge.report.command import default_folder, report_site
 from iogauge.status_cli import print_at_length, status_command
 
 
@@ -115,7 +116,11 @@ def nightly_command(
         night, folder = _again(console, night, folder, repeat_later, (as_of or began) - began, run)
     page = write_report(night, folder / "index.html")
     terminal.print_night(console, night)
-    console.print(f"report  {page}", soft_wrap=True)
+    console.print(f"night   {page}", soft_wrap=True)
+    try:
+        console.print(f"report  {report_site(site, default_folder())}", soft_wrap=True)
+    except (InputError, OSError) as problem:  # the night is judged whatever becomes of the report
+        console.print(f"report  not written: {problem}", soft_wrap=True, markup=False)
     return night.exit_code
 
 
@@ -213,15 +218,31 @@ def _is_night(word: str) -> bool:
 
 
 @main.command("report")
-@click.argument("night", default="latest")
+@click.argument("night", default="")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="is replaced as a whole; default: report beside the nights",
+)
+@at_site
+@at_history
 @answers
-def report_command(night: str) -> None:
-    """Write a night's HTML page again.
+def report_command(night: str, folder: Path | None, site: str, location: str | None) -> None:
+    """Write the report: HTML pages of all series, their nights and what is wrong tonight, to read without a network.
 
-    Example: iogauge report latest
+    With NIGHT (the name of a night's folder, or 'latest') only the page of that night is written again.
+
+    \b
+    Examples:
+      iogauge report
+      iogauge report --site mysite --folder /var/www/html/iogauge
+      iogauge report latest
     """
-    folder = _night_folder(night)
-    click.echo(write_report(read_night(folder), folder / "index.html"))
+    if night:
+        path = _night_folder(night)
+        click.echo(write_report(read_night(path), path / "index.html"))
+    else:
+        click.echo(report_site(site, folder or default_folder(), location))
 
 
 @main.command("clean")
