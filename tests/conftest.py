@@ -60,6 +60,13 @@ def faults() -> Path:
     return build(CHECKOUT / "tests" / "faults", "pytest-faults") / "libfaults.so"
 
 
+def data_left(runs: Path) -> list[Path]:
+    """The case folders of the runs below ``runs`` that are still there; others' may be beside them."""
+    named = [Path(file.read_text().splitlines()[0]) for file in runs.rglob("case_folder.txt")]
+    assert named, f"no case made a folder below {runs}"
+    return [path for path in named if path.exists()]
+
+
 class Minicluster:
     """scripts/minicluster with a folder of its own."""
 
