@@ -179,6 +179,7 @@ def make_plan(tmp_path: Path, *, slower: float = 1.0, patterns: int = 1, **chang
             "patterns": [Pattern(name=name, kernel=kernel) for name, kernel in names],
             "seed": 1,
             "time_limit_seconds": 60,
+            "exchange": False,
             **changes,
         }
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from iogauge.adapters.kernel import read_records
+from iogauge.compare.exchange import READERS, Exchange, read_exchanges
 from iogauge.compare.plan import Arm, Pattern, Plan
 from iogauge.compare.runs import Run, append, rates_of, read, whole_pairs
 from iogauge.compare.sequential import Outcome, judge
@@ -30,6 +32,9 @@ from iogauge.measurement import Measurement
 LEAST_PAIRS = 5
 
 _RECORDS = "records.jsonl"
+
+#: Beside the runs: what each arm could read of the others' files.
+EXCHANGES_FILE = "exchanges.jsonl"
 
 
 def outcomes(plan: Plan, runs: list[Run]) -> dict[str, Outcome]:
@@ -62,6 +67,7 @@ class Driver:
         self.plan, self.folder, self.path, self.tell = plan, folder, path, tell
         self.runs = read(path)
         self.longest: dict[str, float] = {}
+        self.exchanged = path.with_name(EXCHANGES_FILE)
 
     def go(self) -> None:
         """Until all is decided or the time is up. Raises :class:`Refusal` when an arm fails or is not what it says."""
@@ -70,6 +76,8 @@ class Driver:
             for arm in self.plan.arms:
                 if not any(r.pattern == pattern.name and r.arm == arm.name and r.pair < 0 for r in self.runs):
                     self._run(pattern, arm, -1, first=arm is self.plan.arms[0])
+        if self.plan.exchange:
+            self._exchange_all()
         for number, pattern in self._turns():
             if time.monotonic() + self.longest.get(pattern.name, 0.0) > end:
                 self.tell("the time is up")
@@ -113,8 +121,56 @@ class Driver:
         self.tell(f"{pattern.name}, {'warm-up' if number < 0 else f'pair {number + 1}'}, {arm.name}: {rates}")
 
     def _measured(self, pattern: Pattern, arm: Arm, folder: Path) -> list[Measurement]:
-        options = {"dir": folder, "json": folder / _RECORDS, "repeats": self.plan.repeats, "warmup": 0}
-        words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
+        who = f"arm {arm.name}, {pattern.name}"
+        try:
+            return self._launch(pattern, arm, folder, repeats=str(self.plan.repeats))
+        except Refusal as refusal:
+            raise Refusal(f"{who}: {refusal}") from refusal
+
+    def _exchange_all(self) -> None:
+        """Each arm reads the files of each, its own too, which tells a bad file from one that is only strange."""
+        done = {(one.pattern, one.writer) for one in read_exchanges(self.exchanged)}
+        for pattern in self.plan.patterns:
+            for writer in self.plan.arms:
+                if pattern.kernel in READERS and (pattern.name, writer.name) not in done:
+                    for one in self._exchange(pattern, writer):
+                        append(self.exchanged, one)
+                        self.tell(f"{one.pattern}: {one.reader} reads {one.writer}: {one.problem or 'all of it'}")
+
+    def _exchange(self, pattern: Pattern, writer: Arm) -> list[Exchange]:
+        folder = self.folder / "exchange"
+        folder.mkdir()
+        try:
+            self._launch(pattern, writer, folder, repeats="1", operation="write", keep="yes")
+            (folder / _RECORDS).unlink()
+            file_bytes = sum(path.stat().st_size for path in folder.iterdir())
+            return [self._passed_on(pattern, writer, reader, folder, file_bytes) for reader in self.plan.arms]
+        except Refusal as refusal:
+            raise Refusal(f"arm {writer.name}, {pattern.name}: {refusal}") from refusal
+        finally:
+            shutil.rmtree(folder)
+
+    def _passed_on(self, pattern: Pattern, writer: Arm, reader: Arm, folder: Path, file_bytes: int) -> Exchange:
+        problem, seconds = "", None
+        try:
+            read = self._launch(pattern, reader, folder, repeats="1", operation="read", keep="yes")
+            seconds = read[0].repeats[0].open_seconds
+        except Refusal as refusal:
+            problem = str(refusal)
+        (folder / _RECORDS).unlink(missing_ok=True)
+        return Exchange(
+            pattern=pattern.name,
+            writer=writer.name,
+            reader=reader.name,
+            problem=problem,
+            file_bytes=file_bytes,
+            open_seconds=seconds,
+        )
+
+    def _launch(self, pattern: Pattern, arm: Arm, folder: Path, **more: str) -> list[Measurement]:
+        """The records of one launch. Raises :class:`Refusal` where it has none that are true."""
+        options = {"dir": str(folder), "json": str(folder / _RECORDS), "warmup": "0", **more}
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
         command = [*arm.launch, str(arm.programs / pattern.kernel), *pattern.options, *words]
         process = subprocess.Popen(
             command,
@@ -126,22 +182,24 @@ class Driver:
             env={**os.environ, **arm.environment},
             start_new_session=True,
         )
-        who = f"arm {arm.name}, {pattern.name}"
         try:
             _, errors = process.communicate(timeout=self.plan.run_seconds)
         except BaseException as reason:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             if isinstance(reason, subprocess.TimeoutExpired):
-                raise Refusal(f"{who}: not ended within {self.plan.run_seconds:g} s") from None
+                raise Refusal(f"not ended within {self.plan.run_seconds:g} s") from None
             raise
         if process.returncode:
-            last = " / ".join([line for line in errors.splitlines() if line.strip(" -")][-3:])
-            raise Refusal(f"{who}: exit code {process.returncode}: {last or 'nothing on stderr'}")
-        try:
-            return read_records(folder / _RECORDS)
-        except Refusal as refusal:
-            raise Refusal(f"{who}: {refusal}") from refusal
+            raise Refusal(f"exit code {process.returncode}: {_said(errors, pattern.kernel)}")
+        return read_records(folder / _RECORDS)
+
+
+def _said(errors: str, kernel: str) -> str:
+    """The kernel's own words, else the last ones on stderr."""
+    own = re.findall(rf"^{re.escape(kernel)}: (?:error: )?(.*)$", errors, re.MULTILINE)
+    last = [line.strip() for line in errors.splitlines() if line.strip(" -")][-3:]
+    return own[0] if own else " / ".join(last) or "nothing on stderr"
 
 
 def check_arm(arm: Arm, run: Run) -> None:

@@ -40,7 +40,8 @@ class Pattern(_Value):
 
 class Plan(_Value):
     """``seed`` draws the order of everything. ``repeats`` of a run, of which the best counts. ``margin``: a fraction of the
-    first arm's rate. ``alpha``: how often anything may be found where nothing is."""
+    first arm's rate. ``alpha``: how often anything may be found where nothing is. ``exchange``: each arm also reads the
+    others' files, once."""
 
     schema_: Literal["iogauge.plan/1"] = Field(default="iogauge.plan/1", alias="schema")
     arms: tuple[Arm, Arm]
@@ -50,6 +51,7 @@ class Plan(_Value):
     margin: Fraction = 0.05
     alpha: Fraction = 0.05
     time_limit_seconds: Annotated[float, Field(gt=0)] = 900
+    exchange: bool = True
     run_seconds: Annotated[float, Field(gt=0)] = 120
 
     @model_validator(mode="after")

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from iogauge.compare.exchange import Exchange, sizes, unreadable
 from iogauge.compare.plan import Plan
 from iogauge.compare.runs import Run, rates_of, whole_pairs
 from iogauge.compare.sequential import Finding, Outcome, judge
@@ -88,6 +89,7 @@ class Comparison(_Value):
     stopped: Stopped
     problem: str = ""
     results: tuple[Result, ...]
+    exchanges: tuple[Exchange, ...] = ()
 
     @property
     def counts(self) -> dict[Finding, int]:
@@ -97,10 +99,10 @@ class Comparison(_Value):
 
     @property
     def exit_code(self) -> int:
-        """1: something is slower; 2: it could not be compared; 0 otherwise."""
+        """1: something is slower, or a file cannot be read; 2: it could not be compared; 0 otherwise."""
         if self.stopped == "broken" or not self.results:
             return 2
-        return 1 if any(result.slower for result in self.results) else 0
+        return 1 if any(result.slower for result in self.results) or unreadable(self.exchanges) else 0
 
     def save(self, path: Path) -> None:
         """Write it whole or not at all."""
@@ -120,7 +122,14 @@ class Comparison(_Value):
 
 
 def summarise(
-    plan: Plan, runs: Sequence[Run], *, site: str, file_system: str, stopped: Stopped, problem: str = ""
+    plan: Plan,
+    runs: Sequence[Run],
+    exchanges: Sequence[Exchange] = (),
+    *,
+    site: str,
+    file_system: str,
+    stopped: Stopped,
+    problem: str = "",
 ) -> Comparison:
     """From the runs to what they show. Runs that cannot be compared make it broken, whatever stopped it."""
     try:
@@ -144,6 +153,7 @@ def summarise(
         stopped=stopped,
         problem=problem,
         results=results,
+        exchanges=tuple(exchanges),
     )
 
 
@@ -192,6 +202,8 @@ def next_steps(comparison: Comparison) -> str:
     if comparison.exit_code == 2:
         return f"There is no verdict: {comparison.problem or 'no pair was finished'}. Mend that and compare again."
     words = []
+    if strange := unreadable(comparison.exchanges):
+        words.append(f"Files do not pass from one to the other: {strange[0]}{' (and more)' * (len(strange) > 1)}.")
     if slower := [result for result in comparison.results if result.slower]:
         words.append(
             f"{len(slower)} of {len(comparison.results)} operations are slower; most so {_worst(slower)}. Look at the "
@@ -203,7 +215,14 @@ def next_steps(comparison: Comparison) -> str:
             f"{len(left)} are undecided: at worst, {least:.0%} slower is not ruled out. More time (--time-limit) or a wider "
             f"--margin decides; a quieter file system does it sooner."
         )
-    return " ".join(words) or f"Nothing is slower by more than {comparison.margin:.0%}: the upgrade can go ahead."
+    if differ := sizes(comparison.exchanges):
+        name, by_arm = next(iter(differ.items()))
+        told = ", ".join(f"{arm} {size}" for arm, size in by_arm.items())
+        words.append(f"{len(differ)} patterns' files differ in size ({name}: {told} bytes).")
+    done = comparison.results and not any(result.slower for result in comparison.results)
+    if done and not left and not unreadable(comparison.exchanges):
+        words.insert(0, f"Nothing is slower by more than {comparison.margin:.0%}: the upgrade can go ahead.")
+    return " ".join(words)
 
 
 def _worst(slower: Sequence[Result]) -> str:

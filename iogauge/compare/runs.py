@@ -34,8 +34,8 @@ class Run(BaseModel):
         return tuple(m for m in self.measurements if m.role == "main")
 
 
-def append(path: Path, run: Run) -> None:
-    """Add a run to ``path``; it is there in whole, or not, whatever happens to the job."""
+def append(path: Path, run: BaseModel) -> None:
+    """Add a run, or the like, to ``path``; it is there in whole, or not, whatever happens to the job."""
     line = run.model_dump_json(by_alias=True) + "\n"
     with path.open("ab", buffering=0) as file:
         file.write(line.encode())
