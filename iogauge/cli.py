@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 
 from iogauge import __version__, nightly, site_check, site_init, sweep, terminal
 from iogauge.bands_cli import bands_group
 from iogauge.case_folders import remove_left_over
-from iogauge.command import answers, new_console
+from iogauge.command import answers, new_console, progress_bar
+from iogauge.compare.cli import compare_command
 from iogauge.darshan import show
 from iogauge.darshan.rules import Claim
 from iogauge.errors import InputError
@@ -24,18 +22,6 @@ from iogauge.history.import_cli import import_command
 from iogauge.measurement import Metric
 from iogauge.night import Night
 from iogauge.report import write_report
-
-
-@contextmanager
-def _progress(console: Console, title: str, *, verbose: bool) -> Iterator[nightly.Progress]:
-    """A bar that counts cases, or what ReFrame prints."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield nightly.Progress(
-            tell=lambda done, of: bar.update(task, completed=done, total=of),
-            log=console.print if verbose else lambda line: None,
-        )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -68,7 +54,7 @@ def nightly_command(site: str, suite: str, settings: tuple[str, ...], names: tup
     console = new_console()
     options = [word for setting in settings for word in ("-S", setting)]
     options += [word for name in names for word in ("-n", name)]
-    with _progress(console, f"{site}, {suite}", verbose=verbose) as progress:
+    with progress_bar(console, f"{site}, {suite}", verbose=verbose) as progress:
         night, folder = nightly.run_night(site, suite, options=options, progress=progress)
     page = write_report(night, folder / "index.html")
     terminal.print_night(console, night)
@@ -258,7 +244,7 @@ def site_check_command(site: str, submit: bool, as_json: bool) -> int:
 
     Exit codes: 0 nothing is wrong; 1 there is a problem; 2 the configuration is wrong.
     """
-    with _progress(Console(stderr=True), f"{site}, {site_check.SUITE}", verbose=False) as progress:
+    with progress_bar(Console(stderr=True), f"{site}, {site_check.SUITE}", verbose=False) as progress:
         findings = site_check.check(site, submit=submit, progress=progress)
     if as_json:
         click.echo(json.dumps([finding.model_dump() for finding in findings], indent=1))
@@ -306,3 +292,4 @@ def check_config_command(site: str) -> None:
 main.add_command(history_group)
 main.add_command(import_command)
 main.add_command(bands_group)
+main.add_command(compare_command)

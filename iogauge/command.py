@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 
 from iogauge.errors import InputError
+from iogauge.nightly import Progress
 
 
 def answers(command: Callable[..., int | None]) -> Callable[..., None]:
@@ -34,3 +38,15 @@ def new_console() -> Console:
     """As wide as the terminal; in a log lines are not broken."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=1000)
+
+
+@contextmanager
+def progress_bar(console: Console, title: str, *, verbose: bool) -> Iterator[Progress]:
+    """A bar that counts cases, or what ReFrame prints."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield Progress(
+            tell=lambda done, of: bar.update(task, completed=done, total=of),
+            log=console.print if verbose else lambda line: None,
+        )

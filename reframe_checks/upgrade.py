@@ -16,9 +16,8 @@ from reframe.core.builtins import loggable, parameter, run_after, run_before, sa
 from reframe.core.runtime import runtime
 
 from iogauge import __version__
-from iogauge.compare.driver import EXCHANGES_FILE
 from iogauge.compare.exchange import read_exchanges
-from iogauge.compare.plan import Arm, Plan
+from iogauge.compare.plan import AND, COMPARE, EXCHANGES_FILE, PLAN_FILE, RUNS_FILE, Arm, Plan
 from iogauge.compare.result import summarise
 from iogauge.compare.runs import read
 from iogauge.compare.suite import bytes_written, patterns
@@ -29,10 +28,6 @@ from .mixins.ended import Ended
 from .mixins.file_system import CASE_FOLDER, OwnFolder
 from .mixins.kernel import KernelBuild
 from .mixins.scheduling import OneAtATime
-
-#: Between the names of two arms; ReFrame's environs have no such character.
-AND = "~"
-PLAN_FILE, RUNS_FILE = "plan.json", "runs.jsonl"
 
 
 def _environs_by_partition() -> dict[str, list[str]]:
@@ -51,7 +46,7 @@ class ArmBuild(KernelBuild):
 
     valid_systems = list(sites())
     valid_prog_environs = ["*"]
-    tags = {"upgrade"}
+    tags = {COMPARE, "upgrade"}
 
 
 @site_test
@@ -104,8 +99,8 @@ class UpgradeCheck(Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegressionTest
             for known in _environs_by_partition().values()
             if set(names) <= set(known)
         )
-        # Each pair once in the suite; the other way round by its name.
-        self.tags = {"upgrade"} if in_order else {"compare"}
+        # The suite has each pair once; ``iogauge compare`` also knows it the other way round.
+        self.tags = {COMPARE, "upgrade"} if in_order else {COMPARE}
 
     @run_after("init")
     def need_both_builds(self):
@@ -132,6 +127,8 @@ class UpgradeCheck(Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegressionTest
     def write_plan(self):
         earlier = Path(self.resume) if self.resume else None
         plan = Plan(
+            site=self.current_system.name,
+            file_system=self.file_system,
             arms=tuple(map(self._arm, self.arm_names)),
             patterns=self._chosen(),
             seed=self._seed(earlier),
@@ -195,14 +192,13 @@ class UpgradeCheck(Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegressionTest
         stage = Path(self.stagedir)
         plan = Plan.model_validate_json((stage / PLAN_FILE).read_bytes())
         problem = self.failure()
-        said = {"site": self.current_system.name, "file_system": self.file_system}
         try:
             runs, exchanges = read(stage / RUNS_FILE), read_exchanges(stage / EXCHANGES_FILE)
             decided = sn.evaluate(sn.findall("^all is decided$", self.stdout))
             stopped = "broken" if problem else "decided" if decided else "time"
-            found = summarise(plan, runs, exchanges, stopped=stopped, problem=problem, **said)
+            found = summarise(plan, runs, exchanges, stopped=stopped, problem=problem)
         except Refusal as refusal:
-            found = summarise(plan, [], stopped="broken", problem=str(refusal), **said)
+            found = summarise(plan, [], stopped="broken", problem=str(refusal))
         self.comparison = found.model_dump(mode="json", by_alias=True)
         self.compared = found
         return sn.assert_true(found.exit_code < 2, f"no verdict: {found.problem or 'no pair was finished'}")

@@ -175,6 +175,8 @@ def make_plan(tmp_path: Path, *, slower: float = 1.0, patterns: int = 1, **chang
     names = [("CC", "particles"), ("tiles", "tiles")][:patterns]
     return Plan.model_validate(
         {
+            "site": "local",
+            "file_system": "disk",
             "arms": arms,
             "patterns": [Pattern(name=name, kernel=kernel) for name, kernel in names],
             "seed": 1,
@@ -194,8 +196,7 @@ def drive(plan: Plan, tmp_path: Path) -> Driver:
 
 
 def shown(plan: Plan, driver: Driver, **changes: object) -> Comparison:
-    said = {"site": "local", "file_system": "disk", "stopped": "decided", **changes}
-    return summarise(plan, driver.runs, **said)  # type: ignore[arg-type]
+    return summarise(plan, driver.runs, **{"stopped": "decided", **changes})  # type: ignore[arg-type]
 
 
 def test_a_slower_arm_is_found_and_the_comparison_stops_early(tmp_path: Path) -> None:
@@ -307,9 +308,7 @@ def test_arms_of_different_work_give_no_verdict(tmp_path: Path) -> None:
     plan = make_plan(tmp_path, records_of_b=others)
     with pytest.raises(Refusal, match=r"the kernels' source differs: .* in arm a, 000000000000 in arm b"):
         drive(plan, tmp_path)
-    comparison = summarise(
-        plan, of_runs.read(tmp_path / "runs.jsonl"), site="local", file_system="disk", stopped="time"
-    )
+    comparison = summarise(plan, of_runs.read(tmp_path / "runs.jsonl"), stopped="time")
     assert comparison.stopped == "broken"
     assert comparison.results == ()
     assert comparison.exit_code == 2

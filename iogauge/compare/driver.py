@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from iogauge.adapters.kernel import read_records
 from iogauge.compare.exchange import READERS, Exchange, read_exchanges
-from iogauge.compare.plan import Arm, Pattern, Plan
+from iogauge.compare.plan import EXCHANGES_FILE, Arm, Pattern, Plan
 from iogauge.compare.runs import Run, append, rates_of, read, whole_pairs
 from iogauge.compare.sequential import Outcome, judge
 from iogauge.errors import Refusal
@@ -32,9 +32,6 @@ from iogauge.measurement import Measurement
 LEAST_PAIRS = 5
 
 _RECORDS = "records.jsonl"
-
-#: Beside the runs: what each arm could read of the others' files.
-EXCHANGES_FILE = "exchanges.jsonl"
 
 
 def outcomes(plan: Plan, runs: list[Run]) -> dict[str, Outcome]:

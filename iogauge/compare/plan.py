@@ -9,6 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from iogauge.night import write_whole
 
+#: What a comparison leaves: its plan, a line for each run, and one for each file that an arm read.
+PLAN_FILE, RUNS_FILE, EXCHANGES_FILE = "plan.json", "runs.jsonl", "exchanges.jsonl"
+
+#: The tag of the check's cases for any two arms; and what stands between two arms in their names, where no environ has it.
+COMPARE, AND = "compare", "~"
+
 Text = Annotated[str, Field(min_length=1)]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 
@@ -39,11 +45,16 @@ class Pattern(_Value):
 
 
 class Plan(_Value):
-    """``seed`` draws the order of everything. ``repeats`` of a run, of which the best counts. ``margin``: a fraction of the
+    """What is compared on which ``file_system`` of which ``site``.
+
+    ``seed`` draws the order of everything. ``repeats`` of a run, of which the best counts. ``margin``: a fraction of the
     first arm's rate. ``alpha``: how often anything may be found where nothing is. ``exchange``: each arm also reads the
-    others' files, once."""
+    others' files, once.
+    """
 
     schema_: Literal["iogauge.plan/1"] = Field(default="iogauge.plan/1", alias="schema")
+    site: Text
+    file_system: Text
     arms: tuple[Arm, Arm]
     patterns: Annotated[tuple[Pattern, ...], Field(min_length=1)]
     seed: int

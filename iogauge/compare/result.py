@@ -102,7 +102,9 @@ class Comparison(_Value):
         """1: something is slower, or a file cannot be read; 2: it could not be compared; 0 otherwise."""
         if self.stopped == "broken" or not self.results:
             return 2
-        return 1 if any(result.slower for result in self.results) or unreadable(self.exchanges) else 0
+        if any(result.slower for result in self.results) or unreadable(self.exchanges):
+            return 1
+        return 2 if self.stopped == "interrupted" and self.counts["undecided"] else 0
 
     def save(self, path: Path) -> None:
         """Write it whole or not at all."""
@@ -126,8 +128,6 @@ def summarise(
     runs: Sequence[Run],
     exchanges: Sequence[Exchange] = (),
     *,
-    site: str,
-    file_system: str,
     stopped: Stopped,
     problem: str = "",
 ) -> Comparison:
@@ -142,8 +142,8 @@ def summarise(
         arms += [ArmShown(name=arm.name, software=mine[0])] if mine else []
     hosts = {host: len(ranks) for host, ranks in runs[0].main[0].hosts.items()} if runs and runs[0].main else {}
     return Comparison(
-        site=site,
-        file_system=file_system,
+        site=plan.site,
+        file_system=plan.file_system,
         arms=tuple(arms),
         hosts=hosts,
         started=min((m.started for run in runs for m in run.main), default=None),
@@ -199,7 +199,7 @@ def in_words(found: Ratio) -> str:
 
 def next_steps(comparison: Comparison) -> str:
     """A paragraph for who reads it: what it means, and what to do."""
-    if comparison.exit_code == 2:
+    if comparison.stopped == "broken" or not comparison.results:
         return f"There is no verdict: {comparison.problem or 'no pair was finished'}. Mend that and compare again."
     words = []
     if strange := unreadable(comparison.exchanges):
@@ -209,6 +209,8 @@ def next_steps(comparison: Comparison) -> str:
             f"{len(slower)} of {len(comparison.results)} operations are slower; most so {_worst(slower)}. Look at the "
             f"differences of the fingerprints for the cause, and keep the old version as the default until it is known."
         )
+    if comparison.stopped == "interrupted":
+        words.append("It was interrupted; iogauge compare --resume latest goes on where it was.")
     if left := [result.observed for result in comparison.results if result.observed.finding == "undecided"]:
         least = max(found.provable for found in left)
         words.append(
