@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 
 from iogauge import __version__, nightly, site_check, site_init, sweep, terminal
 from iogauge.bands_cli import bands_group
 from iogauge.case_folders import remove_left_over
 from iogauge.combined import read_night
-from iogauge.command import AsOf, Hours, answers, new_console
+from iogauge.command import AsOf, Hours, answers, new_console, progress_bar
+from iogauge.compare.cli import compare_command
 from iogauge.darshan import show
 from iogauge.darshan.rules import Claim
 from iogauge.errors import InputError
@@ -29,18 +27,6 @@ from iogauge.notify.cli import export_command, notify_command
 from iogauge.report import write_report
 from iogauge.report.command import default_folder, report_site
 from iogauge.status_cli import print_at_length, status_command
-
-
-@contextmanager
-def _progress(console: Console, title: str, *, verbose: bool) -> Iterator[nightly.Progress]:
-    """A bar that counts cases, or what ReFrame prints."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield nightly.Progress(
-            tell=lambda done, of: bar.update(task, completed=done, total=of),
-            log=console.print if verbose else lambda line: None,
-        )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -107,7 +93,7 @@ def nightly_command(
     earlier = _earlier_run(console, site, suite, of_night, as_of) if of_night is not None else None
 
     def run(as_of: datetime | None, first: Path | None) -> tuple[Night, Path]:
-        with _progress(console, f"{site}, {suite}", verbose=verbose) as progress:
+        with progress_bar(console, f"{site}, {suite}", verbose=verbose) as progress:
             return nightly.run_night(site, suite, options=options, progress=progress, as_of=as_of, first=first)
 
     began = datetime.now().astimezone()
@@ -385,7 +371,7 @@ def site_check_command(site: str, submit: bool, as_json: bool) -> int:
 
     Exit codes: 0 nothing is wrong; 1 there is a problem; 2 the configuration is wrong.
     """
-    with _progress(Console(stderr=True), f"{site}, {site_check.SUITE}", verbose=False) as progress:
+    with progress_bar(Console(stderr=True), f"{site}, {site_check.SUITE}", verbose=False) as progress:
         findings = site_check.check(site, submit=submit, progress=progress)
     if as_json:
         click.echo(json.dumps([finding.model_dump() for finding in findings], indent=1))
@@ -436,3 +422,4 @@ main.add_command(bands_group)
 main.add_command(status_command)
 main.add_command(notify_command)
 main.add_command(export_command)
+main.add_command(compare_command)

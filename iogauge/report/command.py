@@ -11,8 +11,7 @@ from iogauge import nightly
 from iogauge.assess.reading import assess
 from iogauge.errors import InputError
 from iogauge.history.database import History
-from iogauge.night import night_of
-from iogauge.night import Night
+from iogauge.night import Night, night_of
 from iogauge.report.site import write_site
 
 #: So many last folders of nights are looked through for the newest run of each suite.
