@@ -19,6 +19,7 @@ from iogauge.command import answers, new_console
 from iogauge.darshan import show
 from iogauge.darshan.rules import Claim
 from iogauge.errors import InputError
+from iogauge.fingerprint.cli import fingerprint_group
 from iogauge.history.cli import history_group
 from iogauge.history.import_cli import import_command
 from iogauge.measurement import Metric
@@ -306,3 +307,4 @@ def check_config_command(site: str) -> None:
 main.add_command(history_group)
 main.add_command(import_command)
 main.add_command(bands_group)
+main.add_command(fingerprint_group)
