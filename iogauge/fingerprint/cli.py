@@ -221,7 +221,9 @@ def check_command(
         path = kept_at(nightly.checkout() / REFERENCES, found)
         if not path.exists():
             others = ", ".join(others_at(path)) or "nothing"
-            console.print(f"{case}: none is committed for {_software(found)} on {ranks} ranks; there is {others}")
+            console.print(
+                f"{case}: none is committed for {_software(found)} on {ranks} rank{'s' * (ranks > 1)}; there is {others}"
+            )
             missing += 1
             continue
         kept = text.read(path)

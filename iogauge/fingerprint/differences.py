@@ -72,9 +72,8 @@ def differences(before: Fingerprint, after: Fingerprint, layers: Sequence[Layer]
     if before.source != after.source:
         before, after = as_darshan_tells(before), as_darshan_tells(after)
         layers = [layer for layer in layers if layer != "layout"]
-    found = list(_of_files(before, after, layers))
-    if "layout" in layers:
-        found += _of_layouts(before, after)
+    found = list(_of_layouts(before, after)) if "layout" in layers else []
+    found += _of_files(before, after, layers)
     return tuple(sorted(dict.fromkeys(found), key=lambda finding: KINDS.index(finding.kind)))
 
 
@@ -171,7 +170,7 @@ def _of_calls(
             yield from _of_moves(purpose, old, new, place)
         elif old.calls != new.calls:
             syncs = purpose in _SYNCS
-            units = place.units if syncs else {"rank": n for name, n in place.units.items() if name == "rank"}
+            units = {n: number for n, number in place.units.items() if syncs or n == "rank"}
             text = f"{place.what}{_became(purpose, old.calls, new.calls, units)}{place.when}"
             yield Finding(kind="sync" if syncs else "calls", text=text)
 
@@ -256,7 +255,7 @@ def _of_moves(purpose: str, old: _Moved, new: _Moved, place: _Place) -> Iterator
         return
     for alignment in sorted(old.aligned | new.aligned, reverse=True):
         then, now = old.aligned[alignment], new.aligned[alignment]
-        if then != now:
+        if then != now and 2 * max(then, now) > old.calls:  # fewer are where they are by chance
             text = f"{then} of {old.calls} {purpose}s that begin at a multiple of {in_words(alignment)} became {now}"
             yield Finding(kind="alignment", text=f"{place.what}{text}{place.when}")
             break
@@ -336,7 +335,6 @@ _OF_FILE: Mapping[str, tuple[Kind, str]] = {
     "page_bytes": ("layout", "bytes of a page of the file's space"),
     "superblock_bytes": ("size", "bytes of the superblock"),
     "free_bytes": ("size", "free bytes in the file"),
-    "file_bytes": ("size", "bytes of the file in HDF5's account"),
 }
 _OF_OBJECT: Mapping[str, tuple[Kind, str]] = {
     "kind": ("layout", "kind"),

@@ -147,7 +147,6 @@ class Layout(_Value):
     space_strategy: str | None = None
     page_bytes: int | None = None
     free_bytes: int | None = None
-    file_bytes: int | None = None
     objects: dict[str, Object] = {}
 
     @property

@@ -208,17 +208,15 @@ static void put_file(hid_t file, const char *name)
     hbool_t persists = 0;
     hsize_t threshold = 0;
     hsize_t page = 0;
-    hsize_t bytes = 0;
     const hid_t made = CHECKED(H5Fget_create_plist(file), name);
     CHECKED(H5Fget_info2(file, &info), name);
     CHECKED(H5Pget_file_space_strategy(made, &strategy, &persists, &threshold), name);
     CHECKED(H5Pget_file_space_page_size(made, &page), name);
-    CHECKED(H5Fget_filesize(file, &bytes), name);
     printf("\"superblock_version\": %u, \"superblock_bytes\": %llu, \"space_strategy\": \"%s\", \"page_bytes\": %llu, "
-           "\"free_bytes\": %lld, \"file_bytes\": %llu",
+           "\"free_bytes\": %lld",
            info.super.version, (unsigned long long)(info.super.super_size + info.super.super_ext_size),
            (size_t)strategy < sizeof strategies / sizeof *strategies ? strategies[strategy] : "other",
-           (unsigned long long)page, CHECKED(H5Fget_freespace(file), name), (unsigned long long)bytes);
+           (unsigned long long)page, CHECKED(H5Fget_freespace(file), name));
     H5Pclose(made);
 }
 
