@@ -309,6 +309,8 @@ def test_another_mpis_calls_below_mpi_io_are_not_held_against_it():
     kept, found = print_of({"pwrite": moves((4, 1))}), print_of({"pwrite": moves((2, 2))}, mpi="Open MPI v5.0.3")
     assert differences(kept, found, layers_for(kept, found)) == ()
     assert differences(kept, found)
+    romio = found.model_copy(update={"mpi": kept.mpi, "environment": {"OMPI_MCA_io": "romio321"}})
+    assert "posix" not in layers_for(kept, romio)
 
 
 def test_a_darshan_log_is_compared_by_what_both_tell():
@@ -403,6 +405,15 @@ def test_collective_transfers_that_are_asked_for_independently_are_told(kernels,
     alone = taken(kernels, tmp_path, *case)
     alone = alone.model_copy(update={"options": together.options})
     assert differences(together, alone)[0].text.startswith("collective writes became independent: 16 collective and 0")
+
+
+@pytest.mark.cluster
+def test_ranks_on_several_nodes_of_slurm_leave_the_same_fingerprint(good, kernels, minicluster, monkeypatch):
+    for name, value in {**minicluster.environment(), "OMPI_MCA_mpi_yield_when_idle": "1"}.items():
+        monkeypatch.setenv(name, value)
+    build = Build.at(kernels, "srun -N 2 -n {ranks} --overcommit")
+    found = record(build, "particles", "CC", OPTIONS, ranks=2, folders=[minicluster.shared], runs=1)
+    assert differences(good, found) == ()
 
 
 @needs_mpich
@@ -561,7 +572,7 @@ def test_check_says_when_nothing_is_kept_for_the_version_at_hand(tmp_path, kerne
         ),
         (
             ("record", "particles/CC", "--kernels", "{kernels}", "--launcher", "nolauncher"),
-            "--launcher: the launcher nolauncher is not there",
+            "--launcher: the launcher nolauncher cannot be started: No such file",
         ),
     ],
 )

@@ -15,7 +15,7 @@ from iogauge.errors import Refusal
 from iogauge.fingerprint.model import Access, Calls, File, calls_of, is_mpi_io
 
 #: Open MPI's locks and shared memory carry the names of data files too; they are none.
-_NO_DATA = re.compile(r"\.locktest\.|_cid-")
+_NO_DATA = re.compile(r"\.locktest\.|_cid-|-\d+-\d+\.lock$")
 
 #: Numbers in the names of more files than this are no names: of the metadata kernel's objects, say.
 _MOST_NAMES = 8

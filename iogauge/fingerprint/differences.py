@@ -181,8 +181,9 @@ def _told_by_posix(moved: Mapping[str, tuple[_Moved, _Moved]]) -> set[str]:
     for direction in ("write", "read"):
         mpi_io = {p for p in moved if p.endswith(f"MPI-IO {direction}")}
         posix = {p for p in moved if p.split()[-1] == direction} - mpi_io
-        if len(mpi_io) == 1 and _change(moved[p] for p in mpi_io) == _change(moved[p] for p in posix):
-            told |= mpi_io
+        changed = {p for p in mpi_io if _change([moved[p]]) != ({}, 0)}
+        if len(changed) == 1 and _change(moved[p] for p in changed) == _change(moved[p] for p in posix):
+            told |= changed
     return told
 
 

@@ -86,10 +86,10 @@ class Spread(_Value):
 
 
 class Calls(_Value):
-    """One kind of call. Only those that move data have ``bytes`` and what follows; what is ``None`` is not told, or not the
-    same every time.
+    """One kind of call. Only those that move data have ``bytes``, those asked for, and what follows; what is ``None`` is not
+    told, or not the same every time.
 
-    ``sizes``: how many calls moved so many bytes, of the most frequent sizes; ``bins``: the same by Darshan's bins, all
+    ``sizes``: how many calls asked for so many bytes, of the most frequent sizes; ``bins``: the same by Darshan's bins, all
     calls; ``aligned``: how many began at a multiple of so many bytes.
     """
 
@@ -158,6 +158,7 @@ class Layout(_Value):
 class Fingerprint(_Value):
     """What ``kernel`` with ``options`` did on ``ranks`` ranks; ``pattern`` is the name of these options.
 
+    ``environment``: variables that choose what MPI-IO and HDF5 make of their calls, where they are set.
     ``runs``: how often it was run; what was not the same each time is named in ``not_deterministic`` and left out.
     ``units``: how many steps and datasets a case has, by which numbers are told.
     """
@@ -170,6 +171,7 @@ class Fingerprint(_Value):
     ranks: Annotated[int, Field(gt=0)]
     hdf5: str | None
     mpi: str | None
+    environment: dict[str, str] = {}
     runs: Annotated[int, Field(gt=0)]
     units: dict[Unit, Count] = {}
     files: dict[str, File]

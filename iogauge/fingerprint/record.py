@@ -27,8 +27,14 @@ COUNTER = "libiogauge_fingerprint.so"
 #: What the kernel is told besides its pattern: one pass, whose files stay to be looked at.
 _ONE_PASS = ("--repeats", "1", "--warmup", "0", "--keep", "yes")
 
+#: Variables that choose how MPI-IO and HDF5 do what they are asked for.
+CHOOSING = ("OMPI_MCA_io", "OMPI_MCA_fs", "MPICH_MPIIO_HINTS", "HDF5_USE_FILE_LOCKING")
+
 #: A case that is this small has ended long before.
 SECONDS = 600
+
+#: What a launcher that is told to end may take for it.
+END_SECONDS = 20
 
 
 class Build(NamedTuple):
@@ -133,6 +139,7 @@ def _record_once(
             ranks=ranks,
             hdf5=measurements[0].software.hdf5,
             mpi=measurements[0].software.mpi,
+            environment={name: os.environ[name] for name in CHOOSING if name in os.environ},
             runs=1,
             units=_units(measurements, layouts),
             files=files,
@@ -165,22 +172,42 @@ def _command(
 
 def _run(command: Sequence[str], counts: Path) -> None:
     """Raises :class:`InputError` where the kernel, or its launcher, refuses; a rank that died is told by its counts."""
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=SECONDS
-        )
-    except FileNotFoundError as error:
-        raise InputError(f"the launcher {command[0]} is not there", key="--launcher") from error
-    except subprocess.TimeoutExpired as error:
-        raise Refusal(f"{Path(command[-1]).name}: did not end in {SECONDS} s") from error
-    if "cannot be preloaded" in done.stderr:
-        line = next(line for line in done.stderr.splitlines() if "cannot be preloaded" in line)
-        raise Refusal(f"the counter could not be preloaded: {line.strip()}")
-    if done.returncode != 0:
+    code, errors = _ended(command)
+    said = [line.strip() for line in errors.splitlines() if line.strip(" -")]
+    refused = next((line for line in said if "cannot be preloaded" in line), None)
+    if refused is not None:
+        raise Refusal(f"the counter could not be preloaded: {refused}")
+    if code != 0:
         left = len(list(counts.glob("rank*.json")))
-        said = [line.strip() for line in done.stderr.splitlines() if line.strip(" -")]
         own = next((line for line in said if re.match(r"\w+: error: ", line)), " / ".join(said[-3:]))
-        raise Refusal(f"the kernel ended with exit code {done.returncode} ({left} ranks left their counts): {own}")
+        raise Refusal(f"the kernel ended with exit code {code} ({left} ranks left their counts): {own}")
+
+
+def _ended(command: Sequence[str]) -> tuple[int, str]:
+    """Exit code and errors. What ends this process ends the launcher first, which takes its ranks along."""
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:
+        raise InputError(f"the launcher {command[0]} cannot be started: {error.strerror}", key="--launcher") from error
+    try:
+        _, errors = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise Refusal(f"the kernel did not end in {SECONDS} s") from error
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.communicate(timeout=END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+    return process.returncode, errors
 
 
 def _layouts(build: Build, case: Path) -> tuple[dict[str, Layout], dict[str, Extents]]:

@@ -11,7 +11,7 @@ from iogauge.fingerprint.model import Fingerprint
 _MISSING = object()
 
 #: What all runs of one case have to have in common.
-_GIVEN = ("source", "kernel", "pattern", "options", "ranks", "hdf5", "mpi")
+_GIVEN = ("source", "kernel", "pattern", "options", "ranks", "hdf5", "mpi", "environment")
 
 
 def same_every_time(runs: Sequence[Fingerprint]) -> Fingerprint:

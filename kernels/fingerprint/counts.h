@@ -21,8 +21,8 @@ enum access { ACCESS_NAME, ACCESS_READ, ACCESS_WRITE };
  * that are none of the case's. */
 int counts_file(int folder, const char *path);
 
-/* CALL was made on FILE, with its offset and the bytes that it moved, where it has such. Nothing for COUNTS_NONE. errno
- * stays. */
+/* CALL was made on FILE, with its offset and the bytes that it asked for, where it has such. Nothing for COUNTS_NONE.
+ * errno stays. */
 void counts_add(int file, enum access access, const char *call, off_t offset, off_t bytes, bool failed);
 
 /* The size of FILE when it was closed; the last one stays. */

@@ -93,20 +93,29 @@ static void named(int folder, const char *path, const char *call, bool failed)
     counts_add(counts_file(folder, path), ACCESS_NAME, call, COUNTS_NONE, 0, failed);
 }
 
-static void moved(int fd, const char *call, off_t offset, ssize_t done)
+/* BYTES were asked for: how many of them were there, at the end of a file that others write, is a matter of time. */
+static void moved(int fd, const char *call, off_t offset, size_t bytes, ssize_t done)
 {
     enum access access;
     const int file = file_of(fd, &access);
-    counts_add(file, access, call, offset, done < 0 ? 0 : done, done < 0);
+    counts_add(file, access, call, offset, (off_t)bytes, done < 0);
 }
 
 /* The same at the descriptor's own position, which lies behind what was done. */
-static void moved_on(int fd, const char *call, ssize_t done)
+static void moved_on(int fd, const char *call, size_t bytes, ssize_t done)
 {
     enum access access;
     LOOK_UP(off64_t, lseek64, (int of, off64_t offset, int whence))
     if (file_of(fd, &access) != COUNTS_NONE)
-        moved(fd, call, done < 0 ? COUNTS_NONE : real(fd, 0, SEEK_CUR) - done, done);
+        moved(fd, call, done < 0 ? COUNTS_NONE : real(fd, 0, SEEK_CUR) - done, bytes, done);
+}
+
+static size_t bytes_of(const struct iovec *pieces, int count)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += pieces[i].iov_len;
+    return bytes;
 }
 
 /* --- files by name -------------------------------------------------------------------------------------------- */
@@ -191,28 +200,29 @@ COUNTED(int, __fxstat64, (int version, int fd, struct stat64 *status), (version,
 
 /* --- open files ----------------------------------------------------------------------------------------------- */
 
-COUNTED(ssize_t, read, (int fd, void *data, size_t bytes), (fd, data, bytes), moved_on(fd, "read", answer))
+COUNTED(ssize_t, read, (int fd, void *data, size_t bytes), (fd, data, bytes), moved_on(fd, "read", bytes, answer))
 COUNTED(ssize_t, readv, (int fd, const struct iovec *pieces, int count), (fd, pieces, count),
-        moved_on(fd, "readv", answer))
+        moved_on(fd, "readv", bytes_of(pieces, count), answer))
 COUNTED(ssize_t, pread, (int fd, void *data, size_t bytes, off_t offset), (fd, data, bytes, offset),
-        moved(fd, "pread", offset, answer))
+        moved(fd, "pread", offset, bytes, answer))
 COUNTED(ssize_t, pread64, (int fd, void *data, size_t bytes, off64_t offset), (fd, data, bytes, offset),
-        moved(fd, "pread", offset, answer))
+        moved(fd, "pread", offset, bytes, answer))
 COUNTED(ssize_t, preadv, (int fd, const struct iovec *pieces, int count, off_t offset), (fd, pieces, count, offset),
-        moved(fd, "preadv", offset, answer))
+        moved(fd, "preadv", offset, bytes_of(pieces, count), answer))
 COUNTED(ssize_t, preadv64, (int fd, const struct iovec *pieces, int count, off64_t offset), (fd, pieces, count, offset),
-        moved(fd, "preadv", offset, answer))
-COUNTED(ssize_t, write, (int fd, const void *data, size_t bytes), (fd, data, bytes), moved_on(fd, "write", answer))
+        moved(fd, "preadv", offset, bytes_of(pieces, count), answer))
+COUNTED(ssize_t, write, (int fd, const void *data, size_t bytes), (fd, data, bytes),
+        moved_on(fd, "write", bytes, answer))
 COUNTED(ssize_t, writev, (int fd, const struct iovec *pieces, int count), (fd, pieces, count),
-        moved_on(fd, "writev", answer))
+        moved_on(fd, "writev", bytes_of(pieces, count), answer))
 COUNTED(ssize_t, pwrite, (int fd, const void *data, size_t bytes, off_t offset), (fd, data, bytes, offset),
-        moved(fd, "pwrite", offset, answer))
+        moved(fd, "pwrite", offset, bytes, answer))
 COUNTED(ssize_t, pwrite64, (int fd, const void *data, size_t bytes, off64_t offset), (fd, data, bytes, offset),
-        moved(fd, "pwrite", offset, answer))
+        moved(fd, "pwrite", offset, bytes, answer))
 COUNTED(ssize_t, pwritev, (int fd, const struct iovec *pieces, int count, off_t offset), (fd, pieces, count, offset),
-        moved(fd, "pwritev", offset, answer))
+        moved(fd, "pwritev", offset, bytes_of(pieces, count), answer))
 COUNTED(ssize_t, pwritev64, (int fd, const struct iovec *pieces, int count, off64_t offset),
-        (fd, pieces, count, offset), moved(fd, "pwritev", offset, answer))
+        (fd, pieces, count, offset), moved(fd, "pwritev", offset, bytes_of(pieces, count), answer))
 
 COUNTED(off_t, lseek, (int fd, off_t offset, int whence), (fd, offset, whence), noted(fd, "lseek", answer < 0))
 COUNTED(off64_t, lseek64, (int fd, off64_t offset, int whence), (fd, offset, whence), noted(fd, "lseek", answer < 0))
