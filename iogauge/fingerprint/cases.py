@@ -21,6 +21,7 @@ CASES: Mapping[str, tuple[str, ...]] = {
         *("--layout", "interleaved", "--segments", "2", "--block", "64K", "--transfer", "16K", "--collective", "yes"),
     ),
     "tiles/chunked": ("--layout", "chunked", "--steps", "2", "--arrays", "2", "--rows", "64", "--columns", "64"),
+    "metadata/hdf5": ("--interface", "hdf5", "--objects", "16"),
     "blocks/collective": ("--size", "16x16x16", "--collective", "yes"),
 }
 

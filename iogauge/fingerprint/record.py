@@ -24,8 +24,11 @@ from iogauge.measurement import Measurement
 #: Beside the kernels.
 COUNTER = "libiogauge_fingerprint.so"
 
-#: What the kernel is told besides its pattern: one pass, whose files stay to be looked at.
-_ONE_PASS = ("--repeats", "1", "--warmup", "0", "--keep", "yes")
+#: What the kernel is told besides its pattern: one pass, whose files stay to be looked at. To remove them is part of what
+#: the metadata kernel does.
+_ONE_PASS = ("--repeats", "1", "--warmup", "0")
+_FILES_STAY = ("--keep", "yes")
+_REMOVES_ITS_FILES = "metadata"
 
 #: Variables that choose how MPI-IO and HDF5 do what they are asked for.
 CHOOSING = ("OMPI_MCA_io", "OMPI_MCA_fs", "MPICH_MPIIO_HINTS", "HDF5_USE_FILE_LOCKING")
@@ -166,6 +169,7 @@ def _command(
         str(program),
         *("--dir", str(case), "--json", str(records)),
         *_ONE_PASS,
+        *(_FILES_STAY if program.name != _REMOVES_ITS_FILES else ()),
         *options,
     ]
 

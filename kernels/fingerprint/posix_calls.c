@@ -285,7 +285,7 @@ int close(int fd)
         typedef int asked(int, struct stat64 *);
         asked *size = NULL;
         find("fstat64", &size);
-        if (size(fd, &status) == 0)
+        if (size(fd, &status) == 0 && S_ISREG(status.st_mode)) /* a folder's size is its file system's business */
             counts_size(file, status.st_size);
         atomic_store(&descriptors[fd], 0);
         counts_add(file, access, "close", COUNTS_NONE, 0, false);
