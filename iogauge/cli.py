@@ -19,6 +19,7 @@ from iogauge.compare.cli import compare_command
 from iogauge.darshan import show
 from iogauge.darshan.rules import Claim
 from iogauge.errors import InputError
+from iogauge.fingerprint.cli import fingerprint_group
 from iogauge.history.cli import TIMES, at_history, at_site, history_group
 from iogauge.history.import_cli import import_command
 from iogauge.measurement import Metric
@@ -423,3 +424,4 @@ main.add_command(status_command)
 main.add_command(notify_command)
 main.add_command(export_command)
 main.add_command(compare_command)
+main.add_command(fingerprint_group)
