@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -200,8 +201,13 @@ def show_command(words: tuple[str, ...], site: str) -> None:
 
 
 def _is_night(word: str) -> bool:
+    """Or is it a part of a series' key?"""
     folders = (Path(word), nightly.home() / "runs" / word)
-    return word == "latest" or any((folder / "night.json").exists() for folder in folders)
+    return (
+        word == "latest"
+        or re.fullmatch(r"\d{8}T\d{6}Z", word) is not None
+        or any((folder / "night.json").exists() for folder in folders)
+    )
 
 
 @main.command("report")
