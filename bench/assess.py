@@ -51,7 +51,9 @@ def main() -> None:
         measured("ten years made (not a promise)", lambda: fill(history, NAMES))
     print(f"{decade}: {SERIES} series, {SERIES * NIGHTS} measurements, {decade.stat().st_size >> 20} MiB")
     print(measured("ten years judged from the database", lambda: whole(history)))
-    measured("the night before the last, without states (all of it, once)", lambda: tonight(history, LAST - timedelta(1)))
+    measured(
+        "the night before the last, without states (all of it, once)", lambda: tonight(history, LAST - timedelta(1))
+    )
     print(measured("one more night, from states", lambda: tonight(history, LAST)))
     measured("the same night again", lambda: tonight(history, LAST))
 

@@ -218,7 +218,7 @@ def _alone() -> Iterator[Path]:
         yield runs
 
 
-def run_apart(site: str, suite: str, progress: Progress) -> Path:
+def run_apart(site: str, suite: str, progress: Progress, options: Sequence[str] = ()) -> Path:
     """Run a suite that is no night: its folder, with ReFrame's report, is kept until the next one, and not in the history.
 
     Raises :class:`InputError` when it did not get as far as a report.
@@ -231,10 +231,10 @@ def run_apart(site: str, suite: str, progress: Progress) -> Path:
             _clear(folder)
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
-        cause = _run_reframe(site, suite, (), folder, progress, stop)
+        cause = _run_reframe(site, suite, options, folder, progress, stop)
         _clear(folder)
     if cause or not (folder / "reframe.json").exists():
-        raise InputError(cause or _why_no_report(folder, suite, ()), file=folder / "reframe.log")
+        raise InputError(cause or _why_no_report(folder, suite, options), file=folder / "reframe.log")
     return folder
 
 

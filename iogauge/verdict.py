@@ -116,15 +116,17 @@ def evidence(state: SeriesState) -> str:
 
 def of_file_systems(assessment: Assessment) -> Iterator[str]:
     """What of each file system is slower tonight, by how much and since when; nothing where nothing is."""
-    states = {state.key: state for state in assessment.tonight}
     for file_system in assessment.file_systems:
         if file_system.scope is not None and file_system.date == assessment.night:
-            yield _scope(file_system, [states[key] for key in file_system.scope.keys if key in states])
+            yield of_file_system(assessment, file_system)
 
 
-def _scope(file_system: FileSystemState, slow: Sequence[SeriesState]) -> str:
+def of_file_system(assessment: Assessment, file_system: FileSystemState) -> str:
+    """The same of one of them; nothing where nothing of it is slower."""
     scope = file_system.scope
-    assert scope is not None  # asked for
+    if scope is None:
+        return ""
+    slow = [state for state in assessment.tonight if state.key in scope.keys]
     moves = [state.move for state in slow if state.move is not None]
     if not moves and file_system.move is not None:
         moves = [file_system.move]

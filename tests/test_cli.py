@@ -146,9 +146,9 @@ def test_latest_is_the_last_night_and_a_night_can_be_named(home):
     assert "older" in iogauge("show", home / "runs" / "20261120T020000Z").output
 
 
-@pytest.mark.parametrize("command", ["show", "report"])
-def test_no_night_yet_and_no_such_night_are_one_line(home, command):
-    assert "no night yet; start one" in one_line_error(iogauge(command))
+@pytest.mark.parametrize(("command", "words"), [("show", "no night yet; start one"), ("report", "no history yet")])
+def test_no_night_yet_and_no_such_night_are_one_line(home, command, words):
+    assert words in one_line_error(iogauge(command))
     assert "no such night" in one_line_error(iogauge(command, "20200101T000000Z"))
 
 
@@ -228,7 +228,8 @@ def test_the_exit_code_of_nightly_is_the_nights(home, monkeypatch, night, code):
     result = iogauge("nightly", "--set", "repeats=3", "--set", "steps=1", "--name", "Particles", "--suite", "full")
     assert result.exit_code == code, result.output
     assert asked == [("local", "full", ["-S", "repeats=3", "-S", "steps=1", "-n", "Particles"])]
-    assert result.output.rstrip().endswith(f"report  {folder / 'index.html'}")
+    assert f"night   {folder / 'index.html'}" in result.output
+    assert result.output.splitlines()[-1].startswith("report  not written: "), "there is no history here"
     assert json.loads((folder / "night.json").read_text(encoding="utf-8"))["schema"] == "iogauge.night/1"
 
 

@@ -160,7 +160,8 @@ evidence = Table(
 )
 
 #: What an operator said of the series whose keys fit ``target`` (a key; ``*`` stands for anything): ``ack`` (seen),
-#: ``bless`` (the level is right from ``since`` on), ``mute`` (no alarm before ``until``).
+#: ``bless`` (the level is right from ``since`` on), ``mute`` (no alarm before ``until``). ``unsay`` takes the action with the
+#: number ``target`` back, or the maintenance window ``m`` and its number: both stay.
 actions = Table(
     "actions",
     metadata,
