@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -208,8 +209,10 @@ def show_command(words: tuple[str, ...], site: str) -> None:
 
 
 def _is_night(word: str) -> bool:
-    folders = (Path(word), nightly.home() / "runs" / word)
-    return word == "latest" or any((folder / "night.json").exists() for folder in folders)
+    """Is it the name of a night, or a folder? Else it is a key."""
+    if word == "latest" or re.fullmatch(r"\d{8}T\d{6}Z", word) or word.startswith(("/", ".")):
+        return True
+    return (Path(word) / "night.json").exists()
 
 
 @main.command("report")
