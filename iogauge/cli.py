@@ -4,43 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 
 from iogauge import __version__, nightly, site_check, site_init, sweep, terminal
 from iogauge.bands_cli import bands_group
 from iogauge.case_folders import remove_left_over
 from iogauge.combined import read_night
-from iogauge.command import AsOf, Hours, answers, new_console
+from iogauge.command import AsOf, Hours, answers, new_console, progress_bar
+from iogauge.compare.cli import compare_command
 from iogauge.darshan import show
 from iogauge.darshan.rules import Claim
 from iogauge.errors import InputError
-from iogauge.history.cli import TIMES, history_group
+from iogauge.fingerprint.cli import fingerprint_group
+from iogauge.history.cli import TIMES, at_history, at_site, history_group
 from iogauge.history.import_cli import import_command
 from iogauge.measurement import Metric
 from iogauge.night import Night
 from iogauge.notify.cli import export_command, notify_command
 from iogauge.report import write_report
+from iogauge.report.command import default_folder, report_site
 from iogauge.status_cli import print_at_length, status_command
-
-
-@contextmanager
-def _progress(console: Console, title: str, *, verbose: bool) -> Iterator[nightly.Progress]:
-    """A bar that counts cases, or what ReFrame prints."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield nightly.Progress(
-            tell=lambda done, of: bar.update(task, completed=done, total=of),
-            log=console.print if verbose else lambda line: None,
-        )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -104,10 +92,10 @@ def nightly_command(
     options += [word for name in names for word in ("-n", name)]
     if repeat_later is not None and of_night is not None:
         raise InputError("says that this is the second run; --repeat-later makes one itself", key="--of-night")
-    earlier = _earlier_run(console, site, suite, of_night, as_of) if of_night else None
+    earlier = _earlier_run(console, site, suite, of_night, as_of) if of_night is not None else None
 
     def run(as_of: datetime | None, first: Path | None) -> tuple[Night, Path]:
-        with _progress(console, f"{site}, {suite}", verbose=verbose) as progress:
+        with progress_bar(console, f"{site}, {suite}", verbose=verbose) as progress:
             return nightly.run_night(site, suite, options=options, progress=progress, as_of=as_of, first=first)
 
     began = datetime.now().astimezone()
@@ -116,7 +104,11 @@ def nightly_command(
         night, folder = _again(console, night, folder, repeat_later, (as_of or began) - began, run)
     page = write_report(night, folder / "index.html")
     terminal.print_night(console, night)
-    console.print(f"report  {page}", soft_wrap=True)
+    console.print(f"night   {page}", soft_wrap=True)
+    try:
+        console.print(f"report  {report_site(site, default_folder())}", soft_wrap=True)
+    except (InputError, OSError) as problem:  # the night is judged whatever becomes of the report
+        console.print(f"report  not written: {problem}", soft_wrap=True, markup=False)
     return night.exit_code
 
 
@@ -130,7 +122,7 @@ def _earlier_run(console: Console, site: str, suite: str, name: str, as_of: date
                 f"note: no night of {site}, {suite} began in the last {nightly.RECENT_HOURS} hours: this is its own"
             )
         return found
-    if not (runs / name / "night.json").is_file():
+    if Path(name).name != name or not (runs / name / "night.json").is_file():
         raise InputError(f"{name!r}; a folder's name in {runs} is expected, or 'latest'", key="--of-night")
     return runs / name
 
@@ -216,15 +208,31 @@ def _is_night(word: str) -> bool:
 
 
 @main.command("report")
-@click.argument("night", default="latest")
+@click.argument("night", default="")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="is replaced as a whole; default: report beside the nights",
+)
+@at_site
+@at_history
 @answers
-def report_command(night: str) -> None:
-    """Write a night's HTML page again.
+def report_command(night: str, folder: Path | None, site: str, location: str | None) -> None:
+    """Write the report: HTML pages of all series, their nights and what is wrong tonight, to read without a network.
 
-    Example: iogauge report latest
+    With NIGHT (the name of a night's folder, or 'latest') only the page of that night is written again.
+
+    \b
+    Examples:
+      iogauge report
+      iogauge report --site mysite --folder /var/www/html/iogauge
+      iogauge report latest
     """
-    folder = _night_folder(night)
-    click.echo(write_report(read_night(folder), folder / "index.html"))
+    if night:
+        path = _night_folder(night)
+        click.echo(write_report(read_night(path), path / "index.html"))
+    else:
+        click.echo(report_site(site, folder or default_folder(), location))
 
 
 @main.command("clean")
@@ -367,7 +375,7 @@ def site_check_command(site: str, submit: bool, as_json: bool) -> int:
 
     Exit codes: 0 nothing is wrong; 1 there is a problem; 2 the configuration is wrong.
     """
-    with _progress(Console(stderr=True), f"{site}, {site_check.SUITE}", verbose=False) as progress:
+    with progress_bar(Console(stderr=True), f"{site}, {site_check.SUITE}", verbose=False) as progress:
         findings = site_check.check(site, submit=submit, progress=progress)
     if as_json:
         click.echo(json.dumps([finding.model_dump() for finding in findings], indent=1))
@@ -418,3 +426,5 @@ main.add_command(bands_group)
 main.add_command(status_command)
 main.add_command(notify_command)
 main.add_command(export_command)
+main.add_command(compare_command)
+main.add_command(fingerprint_group)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 import random
+import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +38,7 @@ def moment(number: int, hour: float = 26) -> int:
 
 @dataclass
 class Site:
-    """Writes nights into a history without ReFrame's reports. A case ``Check N`` measures the write of file system N's series."""
+    """Writes nights into a history without ReFrame's reports; a case measures one series."""
 
     history: History
     software: dict[str, Any] = field(default_factory=lambda: dict(SOFTWARE))
@@ -99,7 +101,7 @@ class Site:
 
     def _series(self, connection: sa.Connection, key: str) -> int:
         table, values = schema.series.c, {"key": key, "fingerprint": self.fingerprint.get(key, "17982ea9")}
-        values |= {"site": "here", "unit": self.unit}
+        values |= {"site": "here", "unit": "operations/s" if key.startswith("metadata") else self.unit}
         query = sa.select(table.id).where(*(table[name] == value for name, value in values.items()))
         known = connection.execute(query).scalar()
         if known is None:
@@ -164,6 +166,12 @@ def noise(count: int, seed: int = 0) -> list[tuple[float, ...]]:
 @pytest.fixture
 def site(history: History) -> Site:
     return Site(history)
+
+
+@pytest.fixture
+def sqlite_site(empty_history: Path, tmp_path: Path) -> Site:
+    """For what no database makes a difference to."""
+    return Site(History(str(shutil.copy(empty_history, tmp_path / "history.sqlite"))))
 
 
 def only(assessment: Assessment) -> SeriesState:
@@ -264,4 +272,66 @@ def test_one_more_night_is_judged_as_all_nights_are(site, seed):
             assert plain(site.tonight(number, **world.calendars)) == expected, number
             if world.random.random() < 0.2:
                 site.night(number, world.rates(), hour=31)  # once more, after the assessment
-    assert any(one.moves for one in site.tonight(number, **world.calendars).series)
+
+
+# --- what is slower ---------------------------------------------------------------------------------------------------
+
+
+def slowed(site: Site, keys: Sequence[str], slow: Sequence[str], nights: int = 60) -> str | None:
+    """What is told of a file system on which some series have lost 40 % for ten nights."""
+    rates = {key: noise(nights, number) for number, key in enumerate(keys)}
+    rows = []
+    for night in range(nights):
+        factor = 0.6 if night >= nights - 10 else 1.0
+        of = {key: factor if key in slow else 1.0 for key in keys}
+        rows.append((night, {key: [of[key] * rate for rate in rates[key][night]] for key in keys}))
+    site.nights(rows)
+    (one,) = site.assess().file_systems
+    return None if one.scope is None else one.scope.text
+
+
+KEYS = [
+    f"particles/{operation}/disk/{points}/CC{access}/{interface}"
+    for operation in ("write", "read")
+    for points in ("1x2", "4x2")
+    for access, interface in (("", "hdf5"), ("-collective", "hdf5"), ("-collective", "mpiio"), ("", "posix"))
+]
+METADATA = [
+    f"metadata/{op}/disk/1x2/private/posix" for op in ("file-create", "file-remove", "dir-create", "dir-remove")
+]
+IOR = [f"ior/{operation}/disk/1x2/shared/mpiio" for operation in ("write", "read")]
+
+
+@pytest.mark.parametrize(
+    ("slow", "text"),
+    [
+        ("", None),
+        ("/", "the whole file system disk"),
+        ("/write/ CC-collective/hdf5", "only HDF5 collective writes on disk"),
+        ("particles /write/", "only particles writes on disk"),
+        ("/hdf5", "only HDF5 I/O on disk"),
+        ("CC/hdf5", "only HDF5 independent I/O on disk"),
+        ("/4x2/", "only I/O from 4 nodes on disk"),
+        ("ior", "only IOR on disk"),
+        ("remove", "only removals on disk"),
+        ("file-remove", "only file removals on disk"),
+        ("metadata", "only metadata operations on disk"),
+    ],
+)
+def test_what_is_slower_is_named(sqlite_site, slow, text):
+    keys = KEYS + METADATA + IOR
+    parts = slow.split()
+    assert slowed(sqlite_site, keys, [key for key in keys if parts and all(part in key for part in parts)]) == text
+
+
+def test_one_series_that_is_not_told_yet_is_no_reason_for_other_words(sqlite_site):
+    slow = [key for key in KEYS if "/write/" in key]
+    assert slowed(sqlite_site, KEYS, slow[:-1]) == "only writes on disk"
+
+
+def test_two_series_are_no_file_system_and_new_ones_have_no_scope(sqlite_site):
+    sqlite_site.nights([(night, {key(0): [100.0], key(1): [100.0]}) for night in range(30)])
+    assert sqlite_site.assess().file_systems == ()
+    sqlite_site.nights([(night, {key(n, "new"): [100.0] for n in range(5)}) for night in range(25, 30)])
+    assert sqlite_site.assess().file_systems == ()
+    assert plain(sqlite_site.tonight(29)) == plain(sqlite_site.assess())

@@ -21,7 +21,7 @@ from iogauge.assess.record import (
     Timeline,
 )
 from iogauge.detect import verdicts
-from iogauge.measurement import Unit
+from iogauge.measurement import INTERFACE_NAMES, Unit
 from iogauge.series import Parts, parts_of
 
 
@@ -81,6 +81,7 @@ def assessment_of(
     notes: Sequence[str] = (),
 ) -> Assessment:
     """The record of what was judged: a verdict a series, and one a file system that has enough of them."""
+    units = {one.history.key: one.unit for one in series}
     of: dict[str, list[detect.SeriesVerdict]] = defaultdict(list)
     for verdict in verdicts:
         of[file_system_of(verdict.key)].append(verdict)
@@ -89,7 +90,7 @@ def assessment_of(
         night=night,
         made=datetime.datetime.now(datetime.timezone.utc),
         series=tuple(map(_series_state, series, verdicts)),
-        file_systems=tuple(_file_system(name, of[name], together[name]) for name in sorted(together)),
+        file_systems=tuple(_file_system(name, of[name], together[name], units) for name in sorted(together)),
         notes=tuple(notes),
     )
 
@@ -150,9 +151,11 @@ def _series_state(one: Nights, verdict: detect.SeriesVerdict) -> SeriesState:
     )
 
 
-def _file_system(name: str, verdicts: Sequence[detect.SeriesVerdict], both: Together) -> FileSystemState:
+def _file_system(
+    name: str, verdicts: Sequence[detect.SeriesVerdict], both: Together, units: Mapping[str, Unit]
+) -> FileSystemState:
     together = both.verdict
-    attributes = {one.key: _attributes(parts_of(one.key)) for one in verdicts}
+    attributes = {one.key: _attributes(parts_of(one.key), units[one.key]) for one in verdicts}
     scope = detect.scope(name, verdicts, attributes, together)
     return FileSystemState(
         name=name,
@@ -169,15 +172,37 @@ def _file_system(name: str, verdicts: Sequence[detect.SeriesVerdict], both: Toge
     )
 
 
-def _attributes(parts: Parts) -> dict[str, str]:
-    """What a slowdown may have in common, in the order of the words: HDF5 collective writes."""
-    collective = parts.label.endswith("collective")
+#: What operations are called together; others get an s.
+_PLURALS = {
+    "close": "closes",
+    "create": "creations",
+    "iterate": "iterations",
+    "list": "listings",
+    "open": "opens",
+    "remove": "removals",
+}
+
+
+def _attributes(parts: Parts, unit: Unit) -> dict[str, str]:
+    """What slow series may have in common, in the order of the words: HDF5 collective writes from 4 nodes.
+
+    Empty is what cannot be said of a series: POSIX is neither collective nor independent.
+    """
+    label = parts.label.removesuffix("collective").removesuffix("-")
+    access = "collective" if parts.label.endswith("collective") else "independent"
+    of, _, operation = parts.operation.rpartition("-")
     return {
-        "benchmark": parts.benchmark,
-        "interface": {"hdf5": "HDF5", "mpiio": "MPI-IO", "posix": "POSIX"}.get(parts.interface, parts.interface),
-        "access": "collective" if collective else "independent",
-        "operation": {"write": "writes", "read": "reads"}.get(parts.operation, parts.operation),
+        "pattern": label,
+        "benchmark": {"ior": "IOR"}.get(parts.benchmark, parts.benchmark),
+        "interface": INTERFACE_NAMES.get(parts.interface, parts.interface),
+        "access": "" if parts.interface == "posix" or unit == "operations/s" else access,
+        "object": of,
+        "operation": _PLURALS.get(operation, f"{operation}s"),
+        "kind": "metadata operations" if unit == "operations/s" else "reads and writes",
         "points": f"at {parts.nodes}x{parts.ranks_per_node}",
+        "nodes": f"from {parts.nodes} node{'s' * (parts.nodes > 1)}",
+        "ranks_per_node": f"with {parts.ranks_per_node} rank{'s' * (parts.ranks_per_node > 1)} a node",
+        "arm": f"in {parts.arm}" if parts.arm else "",
     }
 
 
