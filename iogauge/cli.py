@@ -136,18 +136,18 @@ def _again(
     run: Callable[[datetime | None, Path | None], tuple[Night, Path]],
 ) -> tuple[Night, Path]:
     """Wait, and run the night once more; whatever becomes of that, the first run counts. ``offset``: --as-of to the clock."""
-    write_report(night, folder / "index.html")
     due = datetime.now().astimezone() + timedelta(hours=hours)
-    console.print(f"first run  {terminal.counts_line(night)}")
-    console.print(
-        f"the second run begins at {due:%Y-%m-%d %H:%M:%S}; Ctrl-C: the first one alone counts", soft_wrap=True
-    )
-    with console.status("") as status:
+    with nightly.Stop() as stop, console.status("") as status:
+        write_report(night, folder / "index.html")
+        console.print(f"first run  {terminal.counts_line(night)}")
+        console.print(
+            f"the second run begins at {due:%Y-%m-%d %H:%M:%S}; Ctrl-C: the first alone counts", soft_wrap=True
+        )
 
         def tell(left: float) -> None:
             status.update(f"the second run begins in {timedelta(seconds=round(left))}")
 
-        stopped = nightly.wait(hours * 3600, tell)
+        stopped = nightly.wait(hours * 3600, stop, tell)
     if stopped:
         return nightly.add_note(folder, f"there was no second run: {stopped} while it was waited for"), folder
     try:
