@@ -201,13 +201,10 @@ def show_command(words: tuple[str, ...], site: str) -> None:
 
 
 def _is_night(word: str) -> bool:
-    """Or is it a part of a series' key?"""
-    folders = (Path(word), nightly.home() / "runs" / word)
-    return (
-        word == "latest"
-        or re.fullmatch(r"\d{8}T\d{6}Z", word) is not None
-        or any((folder / "night.json").exists() for folder in folders)
-    )
+    """Is it the name of a night, or a folder? Else it is a key."""
+    if word == "latest" or re.fullmatch(r"\d{8}T\d{6}Z", word) or word.startswith(("/", ".")):
+        return True
+    return (Path(word) / "night.json").exists()
 
 
 @main.command("report")
