@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from iogauge import __version__, nightly, site_check, site_init, sweep, terminal
+from iogauge.arms_cli import arms_command
 from iogauge.bands_cli import bands_group
 from iogauge.case_folders import remove_left_over
 from iogauge.command import answers, new_console
@@ -305,4 +306,5 @@ def check_config_command(site: str) -> None:
 
 main.add_command(history_group)
 main.add_command(import_command)
+main.add_command(arms_command)
 main.add_command(bands_group)
