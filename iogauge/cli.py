@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from iogauge import __version__, nightly, site_check, site_init, sweep, terminal
+from iogauge.arms_cli import arms_command
 from iogauge.bands_cli import bands_group
 from iogauge.case_folders import remove_left_over
 from iogauge.combined import read_night
@@ -422,6 +423,7 @@ def check_config_command(site: str) -> None:
 
 main.add_command(history_group)
 main.add_command(import_command)
+main.add_command(arms_command)
 main.add_command(bands_group)
 main.add_command(status_command)
 main.add_command(notify_command)
