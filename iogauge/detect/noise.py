@@ -125,5 +125,5 @@ def evidence(residual: Floats, scale: Floats, bad: Floats) -> Floats:
     density = log_density(residual[:, None] - steps, scale[:, None], bad[:, None])
     ratio = density[:, 1:] - density[:, :1]
     # Whether a night was hit is not known: the ratio is the mean of both. A good night then counts little against it.
-    some = np.logaddexp(np.log(SHARE_HIT) + ratio[:, COMES_AND_GOES], np.log1p(-SHARE_HIT))
+    some = np.log1p(SHARE_HIT * np.expm1(ratio[:, COMES_AND_GOES]))
     return np.column_stack((ratio, some))
