@@ -8,6 +8,7 @@ import re
 import resource
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -79,7 +80,8 @@ def assessed() -> Assessed:
         for state in made.assessment.series
     ]  # fmt: skip
     assessment = made.assessment.model_copy(update={"series": tuple(states), "notes": (EVIL,)})
-    return Assessed(assessment, made.timelines)
+    lines = (replace(line, invalid={59: EVIL}) if line.key == INVALID else line for line in made.timelines)
+    return Assessed(assessment, tuple(lines))
 
 
 def the_run() -> object:
@@ -276,7 +278,7 @@ def test_the_json_beside_it_is_the_assessment_and_all_time_lines(folder, assesse
     assert lines[SLOWER] == plot(page_of(folder, SLOWER))
     assert lines[SLOWER]["days"] == 60
     assert len(lines[SLOWER]["repeats"]) == 60
-    assert lines[INVALID]["invalid"] == [[59, "2 ranks share core 0 of n1"]]
+    assert lines[INVALID]["invalid"] == [[59, EVIL]]
 
 
 def test_long_histories_are_thinned_and_that_is_said(tmp_path):
