@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
@@ -15,16 +16,19 @@ from rich.progress import Progress as Bar
 from iogauge import __version__, nightly, site_check, site_init, sweep, terminal
 from iogauge.bands_cli import bands_group
 from iogauge.case_folders import remove_left_over
-from iogauge.command import answers, new_console
+from iogauge.combined import read_night
+from iogauge.command import AsOf, Hours, answers, new_console
 from iogauge.darshan import show
 from iogauge.darshan.rules import Claim
 from iogauge.errors import InputError
-from iogauge.history.cli import at_history, at_site, history_group
+from iogauge.history.cli import TIMES, at_history, at_site, history_group
 from iogauge.history.import_cli import import_command
 from iogauge.measurement import Metric
 from iogauge.night import Night
+from iogauge.notify.cli import export_command, notify_command
 from iogauge.report import write_report
 from iogauge.report.command import default_folder, report_site
+from iogauge.status_cli import print_at_length, status_command
 
 
 @contextmanager
@@ -53,15 +57,44 @@ def main() -> None:
 @click.option("--suite", default="nightly", show_default=True, help="cases with this ReFrame tag")
 @click.option("--set", "settings", multiple=True, metavar="VAR=VALUE", help="ReFrame's -S: a check's variable")
 @click.option("--name", "names", multiple=True, metavar="REGEX", help="ReFrame's -n: only cases so named")
+@click.option(
+    "--as-of",
+    type=AsOf(TIMES),
+    metavar="DATETIME",
+    help="it stands for a night that began then (local time; a date alone: 22:00), where this clock does not say it",
+)
+@click.option(
+    "--repeat-later",
+    type=Hours(),
+    metavar="HOURS",
+    help="wait so long after its end and run it once more: of each series the better run counts",
+)
+@click.option(
+    "--of-night",
+    metavar="NIGHT",
+    help="it is another run of that night, a folder's name, or of the 'latest' that began in the last "
+    f"{nightly.RECENT_HOURS} hours",
+)
 @click.option("--verbose", is_flag=True, help="show what ReFrame prints")
 @answers
-def nightly_command(site: str, suite: str, settings: tuple[str, ...], names: tuple[str, ...], verbose: bool) -> int:
+def nightly_command(
+    site: str,
+    suite: str,
+    settings: tuple[str, ...],
+    names: tuple[str, ...],
+    as_of: datetime | None,
+    repeat_later: float | None,
+    of_night: str | None,
+    verbose: bool,
+) -> int:
     """Run a suite, judge it, and write the report.
 
     \b
     Examples:
       iogauge nightly
       iogauge nightly --set repeats=3 --name 'ParticlesCheck.*memory'
+      iogauge nightly --repeat-later 4.5
+      iogauge nightly --of-night latest
 
     Exit codes: 0 nothing is slower (or there is no reference yet); 1 something regressed or is invalid; 2 it could not be
     measured, or was stopped.
@@ -69,8 +102,18 @@ def nightly_command(site: str, suite: str, settings: tuple[str, ...], names: tup
     console = new_console()
     options = [word for setting in settings for word in ("-S", setting)]
     options += [word for name in names for word in ("-n", name)]
-    with _progress(console, f"{site}, {suite}", verbose=verbose) as progress:
-        night, folder = nightly.run_night(site, suite, options=options, progress=progress)
+    if repeat_later is not None and of_night is not None:
+        raise InputError("says that this is the second run; --repeat-later makes one itself", key="--of-night")
+    earlier = _earlier_run(console, site, suite, of_night, as_of) if of_night is not None else None
+
+    def run(as_of: datetime | None, first: Path | None) -> tuple[Night, Path]:
+        with _progress(console, f"{site}, {suite}", verbose=verbose) as progress:
+            return nightly.run_night(site, suite, options=options, progress=progress, as_of=as_of, first=first)
+
+    began = datetime.now().astimezone()
+    night, folder = run(as_of, earlier)
+    if repeat_later is not None and night.exit_code != 2:
+        night, folder = _again(console, night, folder, repeat_later, (as_of or began) - began, run)
     page = write_report(night, folder / "index.html")
     terminal.print_night(console, night)
     console.print(f"night   {page}", soft_wrap=True)
@@ -79,6 +122,50 @@ def nightly_command(site: str, suite: str, settings: tuple[str, ...], names: tup
     except (InputError, OSError) as problem:  # the night is judged whatever becomes of the report
         console.print(f"report  not written: {problem}", soft_wrap=True, markup=False)
     return night.exit_code
+
+
+def _earlier_run(console: Console, site: str, suite: str, name: str, as_of: datetime | None) -> Path | None:
+    """The folder of the night that another run is of."""
+    runs = nightly.home() / "runs"
+    if name == "latest":
+        found = nightly.recent_run(site, suite, as_of or datetime.now().astimezone())
+        if found is None:
+            console.print(
+                f"note: no night of {site}, {suite} began in the last {nightly.RECENT_HOURS} hours: this is its own"
+            )
+        return found
+    if Path(name).name != name or not (runs / name / "night.json").is_file():
+        raise InputError(f"{name!r}; a folder's name in {runs} is expected, or 'latest'", key="--of-night")
+    return runs / name
+
+
+def _again(
+    console: Console,
+    night: Night,
+    folder: Path,
+    hours: float,
+    offset: timedelta,
+    run: Callable[[datetime | None, Path | None], tuple[Night, Path]],
+) -> tuple[Night, Path]:
+    """Wait, and run the night once more; whatever becomes of that, the first run counts. ``offset``: --as-of to the clock."""
+    write_report(night, folder / "index.html")
+    due = datetime.now().astimezone() + timedelta(hours=hours)
+    console.print(f"first run  {terminal.counts_line(night)}")
+    console.print(
+        f"the second run begins at {due:%Y-%m-%d %H:%M:%S}; Ctrl-C: the first one alone counts", soft_wrap=True
+    )
+    with console.status("") as status:
+
+        def tell(left: float) -> None:
+            status.update(f"the second run begins in {timedelta(seconds=round(left))}")
+
+        stopped = nightly.wait(hours * 3600, tell)
+    if stopped:
+        return nightly.add_note(folder, f"there was no second run: {stopped} while it was waited for"), folder
+    try:
+        return run(datetime.now().astimezone() + offset if night.as_of else None, folder)
+    except (InputError, OSError) as problem:
+        return nightly.add_note(folder, f"the second run failed, the first one counts: {problem}"), folder
 
 
 def _night_folder(name: str) -> Path:
@@ -95,20 +182,39 @@ def _night_folder(name: str) -> Path:
 
 
 @main.command("show")
-@click.argument("night", default="latest")
-@click.argument("key", default="")
+@click.argument("words", nargs=-1, metavar="[NIGHT] [KEY]")
+@click.option("--site", default="local", show_default=True, help="of the series")
 @answers
-def show_command(night: str, key: str) -> None:
-    """Show a night's table, or with KEY (a part of a series' key is enough) the evidence of its verdicts.
+def show_command(words: tuple[str, ...], site: str) -> None:
+    """Show a series at length, a night's table, or the evidence of one night's verdicts.
 
-    Example: iogauge show latest particles/write/disk
+    KEY is a series' key, a part of it, or a pattern with *. With KEY alone: since when it is slower, on which nights, what
+    came with it, and what to do next. NIGHT is a folder, its name, or 'latest': its table, or with KEY what was measured
+    then.
+
+    \b
+    Examples:
+      iogauge show particles/write/disk/1x2/CC/hdf5
+      iogauge show
+      iogauge show latest particles/write/disk
     """
+    if len(words) > 2:
+        raise InputError("a night, a key, or a night and a key are expected", key=" ".join(words))
+    if len(words) == 1 and not _is_night(words[0]):
+        print_at_length(new_console(), site, words[0])
+        return
+    name, key = (*words, *("latest", "")[len(words) :])
     console = new_console()
-    found = Night.load(_night_folder(night) / "night.json")
+    found = read_night(_night_folder(name))
     if not key:
         terminal.print_night(console, found)
     elif not terminal.print_evidence(console, found, key):
         raise InputError(f"no series of this night has {key!r} in its key, no invalid case in its name", key="KEY")
+
+
+def _is_night(word: str) -> bool:
+    folders = (Path(word), nightly.home() / "runs" / word)
+    return word == "latest" or any((folder / "night.json").exists() for folder in folders)
 
 
 @main.command("report")
@@ -134,7 +240,7 @@ def report_command(night: str, folder: Path | None, site: str, location: str | N
     """
     if night:
         path = _night_folder(night)
-        click.echo(write_report(Night.load(path / "night.json"), path / "index.html"))
+        click.echo(write_report(read_night(path), path / "index.html"))
     else:
         click.echo(report_site(site, folder or default_folder(), location))
 
@@ -327,3 +433,6 @@ def check_config_command(site: str) -> None:
 main.add_command(history_group)
 main.add_command(import_command)
 main.add_command(bands_group)
+main.add_command(status_command)
+main.add_command(notify_command)
+main.add_command(export_command)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import click
 from rich.console import Console
 
 from iogauge.errors import InputError
+
+#: When a night begins of which the date alone was given: nights are from noon to noon.
+EVENING_HOUR = 22
 
 
 def answers(command: Callable[..., int | None]) -> Callable[..., None]:
@@ -28,6 +33,31 @@ def answers(command: Callable[..., int | None]) -> Callable[..., None]:
         raise SystemExit(code or 0)
 
     return answered
+
+
+class AsOf(click.DateTime):
+    """A local time, given the offset of this machine's clock; a date alone is the evening on which that night begins."""
+
+    name = "as-of"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        moment: datetime = super().convert(value, param, ctx)
+        return (moment if "T" in str(value) else moment.replace(hour=EVENING_HOUR)).astimezone()
+
+
+class Hours(click.FloatRange):
+    """A time span in hours, fractions allowed, of at most a day."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, max=24, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        hours: float = super().convert(value, param, ctx)
+        if math.isnan(hours):
+            self.fail(f"{value!r} is not in the range {self._describe_range()}.", param, ctx)
+        return hours
 
 
 def new_console() -> Console:

@@ -11,7 +11,7 @@ from iogauge import nightly
 from iogauge.assess.reading import assess
 from iogauge.errors import InputError
 from iogauge.history.database import History
-from iogauge.history.ingest import night_of
+from iogauge.night import night_of
 from iogauge.night import Night
 from iogauge.report.site import write_site
 

@@ -22,7 +22,7 @@ from markupsafe import Markup
 from iogauge import __version__, report, terminal
 from iogauge.assess.record import Assessed, FileSystemState, Timeline
 from iogauge.errors import InputError
-from iogauge.history.ingest import night_of
+from iogauge.night import night_of
 from iogauge.night import Night
 from iogauge.report import figures, words
 from iogauge.report.words import Evidence, Shown

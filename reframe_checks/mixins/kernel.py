@@ -144,6 +144,7 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, Origin, rfm.RunO
                     oversubscribe=site.oversubscribe,
                     volume=self.volume(),
                     layout=self.layout_found(),
+                    arm=self.series_arm,
                 ),
                 self.site_bands(),
                 self.portable_bands(),
