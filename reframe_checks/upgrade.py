@@ -16,10 +16,8 @@ from reframe.core.builtins import loggable, parameter, run_after, run_before, sa
 from reframe.core.runtime import runtime
 
 from iogauge import __version__
-from iogauge.compare.exchange import read_exchanges
-from iogauge.compare.plan import AND, COMPARE, EXCHANGES_FILE, PLAN_FILE, RUNS_FILE, Arm, Plan
-from iogauge.compare.result import summarise
-from iogauge.compare.runs import read
+from iogauge.compare.plan import AND, COMPARE, LEFT, PLAN_FILE, RUNS_FILE, Arm, Plan
+from iogauge.compare.result import of_folder
 from iogauge.compare.suite import bytes_written, patterns
 from iogauge.errors import Refusal
 
@@ -134,6 +132,7 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
         plan = Plan(
             site=self.current_system.name,
             file_system=self.file_system,
+            ranks=self.num_tasks,
             arms=tuple(map(self._arm, self.arm_names)),
             patterns=self._chosen(),
             seed=self._seed(earlier),
@@ -147,7 +146,7 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
         plan.save(Path(self.stagedir, PLAN_FILE))
         # Warm-up and files across arms come before the clock starts, the pair that runs when it stops after it.
         self.time_limit = 60 * self.time_limit_minutes + 60 * len(plan.patterns) + 300
-        self.keep_files += [PLAN_FILE, RUNS_FILE, EXCHANGES_FILE]
+        self.keep_files += LEFT
 
     def _seed(self, earlier):
         if earlier is not None:
@@ -162,7 +161,7 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
                 raise Refusal(f"{earlier}: was a comparison with other {name}; start a new one")
         if [arm.name for arm in plan.arms] != [arm.name for arm in theirs.arms]:
             raise Refusal(f"{earlier}: was a comparison of other arms; start a new one")
-        for name in (RUNS_FILE, EXCHANGES_FILE):
+        for name in LEFT[1:]:
             if (earlier / name).exists():
                 whole = (earlier / name).read_bytes().rpartition(b"\n")
                 Path(self.stagedir, name).write_bytes(whole[0] + whole[1])
@@ -195,15 +194,9 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
     @sanity_function
     def is_compared(self):
         stage = Path(self.stagedir)
-        plan = Plan.model_validate_json((stage / PLAN_FILE).read_bytes())
         problem = self.failure()
-        try:
-            runs, exchanges = read(stage / RUNS_FILE), read_exchanges(stage / EXCHANGES_FILE)
-            decided = sn.evaluate(sn.findall("^all is decided$", self.stdout))
-            stopped = "broken" if problem else "decided" if decided else "time"
-            found = summarise(plan, runs, exchanges, stopped=stopped, problem=problem)
-        except Refusal as refusal:
-            found = summarise(plan, [], stopped="broken", problem=str(refusal))
+        decided = sn.evaluate(sn.findall("^all is decided$", self.stdout))
+        found = of_folder(stage, stopped="broken" if problem else "decided" if decided else "time", problem=problem)
         self.comparison = found.model_dump(mode="json", by_alias=True)
         self.compared = found
         return sn.assert_true(found.exit_code < 2, f"no verdict: {found.problem or 'no pair was finished'}")

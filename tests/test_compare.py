@@ -181,7 +181,9 @@ def make_plan(tmp_path: Path, *, slower: float = 1.0, patterns: int = 1, **chang
             "patterns": [Pattern(name=name, kernel=kernel) for name, kernel in names],
             "seed": 1,
             "time_limit_seconds": 60,
+            "ranks": 2,
             "exchange": False,
+            "count": False,
             **changes,
         }
     )
@@ -255,7 +257,7 @@ def test_started_again_it_goes_on_where_it_was_killed(tmp_path: Path) -> None:
     lines = path.read_text().splitlines()
     # Killed within its fourth pair: one arm is there, of the other only a part of a line.
     path.write_text("\n".join(lines[:9]) + "\n" + lines[9][:100])
-    kept = of_runs.read(path)
+    kept = of_runs.read_runs(path)
     assert len(kept) == 9
     path.write_text("\n".join(lines[:9]) + "\n")
     driver = drive(plan, tmp_path)
@@ -267,8 +269,8 @@ def test_started_again_it_goes_on_where_it_was_killed(tmp_path: Path) -> None:
 
 def test_a_line_that_is_no_run_is_refused_by_its_number(tmp_path: Path) -> None:
     (tmp_path / "runs.jsonl").write_text('{"pattern": "CC"}\n')
-    with pytest.raises(Refusal, match="line 1: no run of a comparison"):
-        of_runs.read(tmp_path / "runs.jsonl")
+    with pytest.raises(Refusal, match="line 1: not of a comparison"):
+        of_runs.read_runs(tmp_path / "runs.jsonl")
 
 
 def test_a_failing_arm_is_named_and_leaves_nothing(tmp_path: Path) -> None:
@@ -308,7 +310,7 @@ def test_arms_of_different_work_give_no_verdict(tmp_path: Path) -> None:
     plan = make_plan(tmp_path, records_of_b=others)
     with pytest.raises(Refusal, match=r"the kernels' source differs: .* in arm a, 000000000000 in arm b"):
         drive(plan, tmp_path)
-    comparison = summarise(plan, of_runs.read(tmp_path / "runs.jsonl"), stopped="time")
+    comparison = summarise(plan, of_runs.read_runs(tmp_path / "runs.jsonl"), stopped="time")
     assert comparison.stopped == "broken"
     assert comparison.results == ()
     assert comparison.exit_code == 2
@@ -338,7 +340,7 @@ def test_cancelled_as_a_scheduler_does_it_keeps_its_pairs_and_leaves_no_file(tmp
             break
     process.communicate(timeout=30)
     assert process.returncode == 128 + signal.SIGTERM
-    assert len(of_runs.whole_pairs(of_runs.read(path), "CC", ["a", "b"])) >= 2
+    assert len(of_runs.whole_pairs(of_runs.read_runs(path), "CC", ["a", "b"])) >= 2
     assert list((tmp_path / "case").iterdir()) == []
 
 

@@ -14,12 +14,11 @@ import click
 
 from iogauge import nightly
 from iogauge.command import answers, new_console, progress_bar
-from iogauge.compare.exchange import read_exchanges
-from iogauge.compare.plan import AND, COMPARE, EXCHANGES_FILE, PLAN_FILE, RUNS_FILE, Plan
-from iogauge.compare.result import Comparison, summarise
-from iogauge.compare.runs import read
+from iogauge.compare.plan import AND, COMPARE, LEFT, PLAN_FILE, RUNS_FILE
+from iogauge.compare.result import Comparison, of_folder
 from iogauge.compare.shown import print_comparison
-from iogauge.errors import InputError, Refusal
+from iogauge.errors import InputError
+from iogauge.report.comparison import write_page
 
 COMPARISON_FILE = "comparison.json"
 
@@ -124,7 +123,7 @@ def compare_command(
     else:
         for one, kept in found:
             print_comparison(console, one)
-            console.print(f"kept in  {kept}", soft_wrap=True)
+            console.print(f"report  {kept / 'index.html'}", soft_wrap=True)
     return max(one.exit_code for one, _ in found)
 
 
@@ -178,15 +177,8 @@ def _finished(folder: Path) -> list[tuple[Comparison, Path]]:
 
 def _interrupted(folder: Path, problem: str) -> list[tuple[Comparison, Path]]:
     """What an interrupted run has left in its stage folders."""
-    found = []
-    for path in sorted(folder.rglob(PLAN_FILE)):
-        plan = Plan.model_validate_json(path.read_bytes())
-        try:
-            runs, exchanges = read(path.with_name(RUNS_FILE)), read_exchanges(path.with_name(EXCHANGES_FILE))
-        except Refusal as refusal:
-            raise InputError(str(refusal), file=path.parent) from refusal
-        found.append((summarise(plan, runs, exchanges, stopped="interrupted", problem=problem), path.parent))
-    return found
+    stages = sorted(path.parent for path in folder.rglob(PLAN_FILE))
+    return [(of_folder(stage, stopped="interrupted", problem=problem), stage) for stage in stages]
 
 
 def _keep(comparison: Comparison, stage: Path) -> tuple[Comparison, Path]:
@@ -194,8 +186,9 @@ def _keep(comparison: Comparison, stage: Path) -> tuple[Comparison, Path]:
     began = comparison.started or datetime.now(timezone.utc)
     kept = _kept() / f"{began:%Y%m%dT%H%M%SZ}-{comparison.file_system}"
     kept.mkdir(parents=True, exist_ok=True)
-    for name in (PLAN_FILE, RUNS_FILE, EXCHANGES_FILE):
+    for name in LEFT:
         if (stage / name).exists():
             shutil.copyfile(stage / name, kept / name)
     comparison.save(kept / COMPARISON_FILE)
+    write_page(comparison, kept / "index.html")
     return comparison, kept

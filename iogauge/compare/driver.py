@@ -22,9 +22,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from iogauge.adapters.kernel import read_records
-from iogauge.compare.exchange import READERS, Exchange, read_exchanges
-from iogauge.compare.plan import EXCHANGES_FILE, Arm, Pattern, Plan
-from iogauge.compare.runs import Run, append, rates_of, read, whole_pairs
+from iogauge.compare.exchange import READERS, Exchange
+from iogauge.compare.lines import append, read_lines
+from iogauge.compare.otherwise import Otherwise, otherwise
+from iogauge.compare.plan import EXCHANGES_FILE, OTHERWISE_FILE, Arm, Pattern, Plan
+from iogauge.compare.runs import Run, rates_of, read_runs, whole_pairs
 from iogauge.compare.sequential import Outcome, judge
 from iogauge.errors import Refusal
 from iogauge.measurement import Measurement
@@ -63,9 +65,10 @@ class Driver:
 
     def __init__(self, plan: Plan, folder: Path, path: Path, tell: Callable[[str], None] = print) -> None:
         self.plan, self.folder, self.path, self.tell = plan, folder, path, tell
-        self.runs = read(path)
+        self.runs = read_runs(path)
         self.longest: dict[str, float] = {}
         self.exchanged = path.with_name(EXCHANGES_FILE)
+        self.counted = path.with_name(OTHERWISE_FILE)
         self.process: subprocess.Popen[str] | None = None
         self.signal = 0
 
@@ -88,6 +91,8 @@ class Driver:
                     self._run(pattern, arm, -1, first=arm is self.plan.arms[0])
         if self.plan.exchange:
             self._exchange_all()
+        if self.plan.count:
+            self._count_all()
         for number, pattern in self._turns():
             if time.monotonic() + self.longest.get(pattern.name, 0.0) > end:
                 self.tell("the time is up")
@@ -137,9 +142,18 @@ class Driver:
         except Refusal as refusal:
             raise Refusal(f"{who}: {refusal}") from refusal
 
+    def _count_all(self) -> None:
+        """What the arms do otherwise, pattern by pattern: before anything is timed."""
+        done = {one.pattern for one in read_lines(self.counted, Otherwise)}
+        for pattern in self.plan.patterns:
+            if pattern.name not in done and not self.signal:
+                one = otherwise(pattern, self.plan.arms, self.plan.ranks, self.folder)
+                append(self.counted, one)
+                self.tell(f"{pattern.name}: {one.problem or '; '.join(one.differences) or 'the same calls'}")
+
     def _exchange_all(self) -> None:
         """Each arm reads the files of each, its own too, which tells a bad file from one that is only strange."""
-        done = {(one.pattern, one.writer) for one in read_exchanges(self.exchanged)}
+        done = {(one.pattern, one.writer) for one in read_lines(self.exchanged, Exchange)}
         for pattern in self.plan.patterns:
             for writer in self.plan.arms:
                 if pattern.kernel in READERS and (pattern.name, writer.name) not in done:

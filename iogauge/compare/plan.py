@@ -9,8 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from iogauge.night import write_whole
 
-#: What a comparison leaves: its plan, a line for each run, and one for each file that an arm read.
+#: What a comparison leaves: its plan, a line for each run, one for each file that an arm read, and one for each pattern with
+#: what the arms do otherwise.
 PLAN_FILE, RUNS_FILE, EXCHANGES_FILE = "plan.json", "runs.jsonl", "exchanges.jsonl"
+OTHERWISE_FILE = "otherwise.jsonl"
+LEFT = (PLAN_FILE, RUNS_FILE, EXCHANGES_FILE, OTHERWISE_FILE)
 
 #: The tag of the check's cases for any two arms; and what stands between two arms in their names, where no environ has it.
 COMPARE, AND = "compare", "~"
@@ -49,13 +52,14 @@ class Plan(_Value):
 
     ``seed`` draws the order of everything. ``repeats`` of a run, of which the best counts. ``margin``: a fraction of the
     first arm's rate. ``alpha``: how often anything may be found where nothing is. ``exchange``: each arm also reads the
-    others' files, once.
+    others' files, once; ``count``: the calls of both are counted. ``ranks`` are those that the arms' launchers start.
     """
 
     schema_: Literal["iogauge.plan/1"] = Field(default="iogauge.plan/1", alias="schema")
     site: Text
     file_system: Text
     arms: tuple[Arm, Arm]
+    ranks: Annotated[int, Field(gt=0)]
     patterns: Annotated[tuple[Pattern, ...], Field(min_length=1)]
     seed: int
     repeats: Annotated[int, Field(gt=0)] = 1
@@ -63,6 +67,7 @@ class Plan(_Value):
     alpha: Fraction = 0.05
     time_limit_seconds: Annotated[float, Field(gt=0)] = 900
     exchange: bool = True
+    count: bool = True
     run_seconds: Annotated[float, Field(gt=0)] = 120
 
     @model_validator(mode="after")
