@@ -238,7 +238,7 @@ def test_a_history_of_the_version_before_is_migrated_with_all_nights(history, tm
     with pytest.raises(InputError, match="of an older iogauge"), History(str(first)).reading():
         pass
     copy = History(str(shutil.copy(first, tmp_path / "copy.sqlite")))
-    assert copy.upgrade() == ("0001", "0002")
+    assert copy.upgrade() == ("0001", "0003")
     with copy.reading() as connection:
         assert connection.execute(sa.select(schema.runs.c.origin)).scalars().all() == ["reframe"]
         assert connection.execute(sa.select(schema.cases.c.darshan)).scalars().all() == [None]
