@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -12,6 +13,7 @@ import click
 from rich.console import Console
 
 from iogauge import __version__, nightly, site_check, site_init, sweep, terminal
+from iogauge.arms_cli import arms_command
 from iogauge.bands_cli import bands_group
 from iogauge.case_folders import remove_left_over
 from iogauge.combined import read_night
@@ -216,8 +218,10 @@ def show_command(words: tuple[str, ...], site: str) -> None:
 
 
 def _is_night(word: str) -> bool:
-    folders = (Path(word), nightly.home() / "runs" / word)
-    return word == "latest" or any((folder / "night.json").exists() for folder in folders)
+    """Is it the name of a night, or a folder? Else it is a key."""
+    if word == "latest" or re.fullmatch(r"\d{8}T\d{6}Z", word) or word.startswith(("/", ".")):
+        return True
+    return (Path(word) / "night.json").exists()
 
 
 @main.command("report")
@@ -435,6 +439,7 @@ def check_config_command(site: str) -> None:
 
 main.add_command(history_group)
 main.add_command(import_command)
+main.add_command(arms_command)
 main.add_command(bands_group)
 main.add_command(status_command)
 main.add_command(notify_command)

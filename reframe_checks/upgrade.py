@@ -49,8 +49,25 @@ class ArmBuild(KernelBuild):
     tags = {COMPARE, "upgrade"}
 
 
+class Asked(rfm.RegressionTestPlugin):
+    """What is asked of one comparison, and not of a site."""
+
+    repeats = variable(int, value=3)
+    alpha = variable(float, value=0.05)
+    libver = variable(str, value="earliest")
+    #: 0: drawn, and recorded.
+    seed = variable(int, value=0)
+    #: A part of the patterns' names; empty: all.
+    only = variable(str, value="")
+    #: The folder of an interrupted comparison, to go on with.
+    resume = variable(str, value="")
+
+    suite_version = variable(str, value=__version__, loggable=True)
+    comparison = variable(typ.Dict, value={}, loggable=True)
+
+
 @site_test
-class UpgradeCheck(Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegressionTest):
+class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegressionTest):
     """The second arm against the first, on the same nodes and file system, file by file and rate by rate.
 
     It runs in the second arm's environ, and loads the first one's for its runs. Only a slower arm fails the test.
@@ -62,20 +79,8 @@ class UpgradeCheck(Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegressionTest
     sourcesdir = str(CHECKOUT / "reframe_checks" / "src")
 
     mebibytes = variable(int, value=8)
-    repeats = variable(int, value=3)
     margin = variable(float, value=0.05)
-    alpha = variable(float, value=0.05)
-    libver = variable(str, value="earliest")
     time_limit_minutes = variable(float, value=15.0)
-    #: 0: drawn, and recorded.
-    seed = variable(int, value=0)
-    #: A part of the patterns' names; empty: all.
-    only = variable(str, value="")
-    #: The folder of an interrupted comparison, to go on with.
-    resume = variable(str, value="")
-
-    suite_version = variable(str, value=__version__, loggable=True)
-    comparison = variable(typ.Dict, value={}, loggable=True)
 
     @classmethod
     def tried_on(cls, params):

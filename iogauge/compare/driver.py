@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -65,6 +66,18 @@ class Driver:
         self.runs = read(path)
         self.longest: dict[str, float] = {}
         self.exchanged = path.with_name(EXCHANGES_FILE)
+        self.process: subprocess.Popen[str] | None = None
+        self.signal = 0
+
+    def end(self, number: int, frame: object = None) -> None:
+        """A signal: what runs is ended, nothing else is begun, and what is being removed is removed."""
+        self.signal = number
+        self._kill()
+
+    def _kill(self) -> None:
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
 
     def go(self) -> None:
         """Until all is decided or the time is up. Raises :class:`Refusal` when an arm fails or is not what it says."""
@@ -169,24 +182,31 @@ class Driver:
         options = {"dir": str(folder), "json": str(folder / _RECORDS), "warmup": "0", **more}
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
         command = [*arm.launch, str(arm.programs / pattern.kernel), *pattern.options, *words]
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
-            env={**os.environ, **arm.environment},
-            start_new_session=True,
-        )
+        if not self.signal:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+                env={**os.environ, **arm.environment},
+                start_new_session=True,
+            )
+        if self.signal or self.process is None:  # between the two, too
+            self._kill()
+            sys.exit(128 + self.signal)
+        process = self.process
         try:
             _, errors = process.communicate(timeout=self.plan.run_seconds)
-        except BaseException as reason:
-            os.killpg(process.pid, signal.SIGKILL)
+        except subprocess.TimeoutExpired:
+            self._kill()
             process.wait()
-            if isinstance(reason, subprocess.TimeoutExpired):
-                raise Refusal(f"not ended within {self.plan.run_seconds:g} s") from None
-            raise
+            raise Refusal(f"not ended within {self.plan.run_seconds:g} s") from None
+        finally:
+            self.process = None
+        if self.signal:
+            sys.exit(128 + self.signal)
         if process.returncode:
             raise Refusal(f"exit code {process.returncode}: {_said(errors, pattern.kernel)}")
         return read_records(folder / _RECORDS)
@@ -216,10 +236,11 @@ def main(arguments: list[str]) -> int:
     except (OSError, ValidationError) as error:
         print(f"compare: error: {plan_file}: {error}", file=sys.stderr)
         return 2
-    # The scheduler's end of the job becomes an exception: what was started is ended, what was written removed.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
-        Driver(plan, folder, path, lambda line: print(line, flush=True)).go()
+        driver = Driver(plan, folder, path, lambda line: print(line, flush=True))
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, driver.end)
+        driver.go()
     except Refusal as refusal:
         print(f"compare: error: {refusal}", file=sys.stderr)
         return 1

@@ -253,6 +253,7 @@ def _load(path: Path) -> Fingerprint:
 def _software(fingerprint: Fingerprint) -> str:
     if fingerprint.source == "darshan":
         return "Darshan's log"
+    # What is not the same there was chosen, not upgraded.
     chosen = "".join(f", {name}={value}" for name, value in fingerprint.environment.items())
     return f"HDF5 {fingerprint.hdf5 or 'none'}, {fingerprint.mpi or 'no MPI'}{chosen}"
 
@@ -268,7 +269,7 @@ def _print_findings(console: Console, title: str, findings: Sequence[Finding]) -
 
 def _print(console: Console, fingerprint: Fingerprint) -> None:
     f = fingerprint
-    console.print(f"{f.case} · {f.ranks} ranks · {_software(f)} · by the {f.source} · {f.runs} runs")
+    console.print(f"{f.case} · {f.ranks} ranks · {_software(f)} · {f.runs} run{'s' * (f.runs > 1)}")
     for name, file in f.files.items():
         size = "" if file.bytes is None else f" · {file.bytes} bytes"
         console.print(f"\n[bold]{escape(name)}[/]{size}")

@@ -8,7 +8,7 @@ import json
 import shutil
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,13 @@ import vl_convert
 from filelock import FileLock
 from markupsafe import Markup
 
-from iogauge import __version__, report, terminal
+from iogauge import __version__, report
 from iogauge.assess.record import Assessed, FileSystemState, Timeline
 from iogauge.errors import InputError
-from iogauge.night import Night, night_of
+from iogauge.night import Case, Night
 from iogauge.report import figures, words
 from iogauge.report.words import Evidence, Shown
+from iogauge.verdict import percent, rate
 
 #: Marks a folder as a report: only such a folder is ever replaced.
 MARKER = ".iogauge-report"
@@ -123,8 +124,10 @@ class _Pages:
         nights = sorted(nights, key=lambda night: night.started)
         evidence = {row.key: Evidence(night, case, row) for night in nights for case, row in night.rows}
         lines = {line.key: line for line in assessed.timelines}
-        self.tonight = [night for night in nights if night_of(night.started.astimezone()) == self.assessment.night]
-        self.causes = [night.cause or night.build_failure for night in self.tonight if not night.complete]
+        self.tonight = [night for night in nights if night.night_date == self.assessment.night]
+        self.causes = [
+            night.build_failure or night.cause for night in self.tonight if night.build_failure or not night.complete
+        ]
         self.series = sorted(
             (
                 Shown(
@@ -138,6 +141,8 @@ class _Pages:
             ),
             key=lambda shown: shown.badness,
         )
+        self.invalid_cases = list(self._cases("invalid"))
+        self.skipped_cases = list(self._cases("skipped"))
         self.file_systems = self._file_systems()
         self.groups = sorted(
             (
@@ -164,6 +169,19 @@ class _Pages:
             )
             for name, members in by_name.items()
         ]
+
+    def _cases(self, verdict: str) -> Iterator[tuple[Night, Case]]:
+        """Those of tonight with this verdict of which no series tells."""
+        told = {shown.state.reason for shown in self.of_tonight if shown.word == verdict} - {""}
+        for night in self.tonight:
+            for case in night.cases:
+                judged = case.judgement
+                if (
+                    judged.verdict == verdict
+                    and not judged.rows
+                    and not any(r in "; ".join(judged.reasons) for r in told)
+                ):
+                    yield night, case
 
     @property
     def of_tonight(self) -> list[Shown]:
@@ -229,12 +247,12 @@ def _events_since(one: FileSystem, after: datetime.date) -> list[Event]:
     return [
         Event(
             date=date,
-            text=f"{'no longer ' * bool(how)}{words.parts_of(drops)} {'slower' if slower else 'faster'}{how}",
+            text=f"{'no longer ' * bool(how)}{words.drops(parts)} {'slower' if slower else 'faster'}{how}",
             file_system=one,
             series=tuple(shown for _, shown in members),
         )
         for (date, how, slower), members in sorted(found.items(), key=lambda item: item[0])
-        if (drops := [drop for drop, _ in members])
+        if (parts := [drop for drop, _ in members])
     ]
 
 
@@ -269,14 +287,14 @@ def _environment(pages: _Pages) -> jinja2.Environment:
             "pages": pages,
             "words": words,
             "symbols": words.SYMBOLS,
-            "rate": terminal.rate,
+            "rate": rate,
             "night_name": _night_name,
             "version": __version__,
             "sparkline": figures.sparkline,
             "compared_nights": figures.COMPARED_NIGHTS,
         }
     )
-    environment.filters["percent"] = lambda part: f"{part * 100:.0f} %"
+    environment.filters["percent"] = percent
     environment.filters["script"] = lambda text: Markup(_harmless(text))
     environment.filters["slug"] = lambda word: word.replace(" ", "-")
     return environment
@@ -310,7 +328,9 @@ def _write(pages: _Pages, folder: Path) -> None:
         for one in pages.file_systems
     }
     environment.globals["patterns"] = patterns
-    banner = words.banner(pages.of_tonight, pages.assessment.file_systems, pages.causes)
+    banner = words.banner(
+        pages.assessment, pages.of_tonight, invalid_cases=len(pages.invalid_cases), causes=pages.causes
+    )
     write("index.html", "overview.html.j2", banner=banner, changes=pages.changes())
     write("scaling.html", "figures.html.j2", title="Scaling over nodes and ranks", sections=scaling, page_of=page_of)
     for one in pages.file_systems:
@@ -372,11 +392,11 @@ def _night_row(line: Timeline, number: int) -> tuple[str, ...]:
     notes += ["maintenance"] if line.maintenance[number] else []
     notes += line.software.get(number, ())
     notes += [f"configuration {line.configuration[number]}"] if number in line.configuration else []
-    told = [terminal.rate(value) if np.isfinite(value) else "" for value in (best, reference)]
+    told = [rate(value) if np.isfinite(value) else "" for value in (best, reference)]
     return (
         str(line.dates[number]),
         told[0] or "invalid",
-        " ".join(map(terminal.rate, line.repeats.get(number, ()))),
+        " ".join(map(rate, line.repeats.get(number, ()))),
         told[1],
         words.change(1 - best / reference if all(told) else None),
         "; ".join(notes),
