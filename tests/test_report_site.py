@@ -332,6 +332,17 @@ def test_patterns_are_beside_each_other_where_they_differ_in_one_thing_only(asse
     assert point.rate == pytest.approx(expected)
 
 
+def test_inside_one_job_raw_rates_are_no_series_and_the_ratios_are_of_its_pairs():
+    made, night = site({WITH_RUN: "steady"}), make_night(case("write", ratio=0.92))
+    row = next(row for _, row in night.rows)
+    recent = figures.recent(made.assessment.series[0], made.timelines[0], row.ratios)
+    points = {point.group: point for point in dict(figures.patterns([recent]))["HDF5 against raw I/O"][0].points}
+    assert set(points) == {"HDF5 to MPI-IO", "HDF5 to POSIX"}
+    pairs = next(ratio.pairs for ratio in row.ratios if ratio.name == "to_posix")
+    assert points["HDF5 to POSIX"].rate == pytest.approx(np.median(pairs))
+    assert points["HDF5 to POSIX"].low == min(pairs)
+
+
 def test_a_whole_file_system_is_told_in_one_line(assessed):
     pages = report_site._Pages(assessed, [])
 
