@@ -15,7 +15,9 @@ from iogauge.detect.noise import Floats, Integers
 from iogauge.detect.verdicts import SeriesVerdict, Track, judge
 
 #: The evidence at which a file system is told to be slower: its noise is that of many series, and there are few of it.
-FUSED_THRESHOLD = 5.5
+FUSED_THRESHOLD = 4.5
+#: The median of many series is so quiet that every wave of the file system is seen: steady slowdowns below this are one.
+FUSED_LEAST = 0.2
 #: Fewer series are no file system.
 LEAST_SERIES = 3
 #: All is slow when this part of the series is.
@@ -97,7 +99,7 @@ def judge_file_system(
     nights = slice(int(first[0]), None)
     nothing = np.zeros(len(rates[nights]), np.int64)
     series = History(name, fused.dates[nights], rates[nights], nothing, ({},), nothing, ("",), fused.slots[nights])
-    return judge([series], threshold=threshold).verdicts[0]
+    return judge([series], threshold=threshold, least_slowdown=FUSED_LEAST).verdicts[0]
 
 
 def scope(
