@@ -21,6 +21,7 @@ from iogauge.assess.reading import assess
 from iogauge.assess.record import Assessment, SeriesState
 from iogauge.assess.tonight import assess_tonight
 from iogauge.detect import Calendar
+from iogauge.errors import InputError
 from iogauge.history import operators, schema
 from iogauge.history.database import History, next_id
 

@@ -42,6 +42,13 @@ LEFT_OUT = -1
 _FORM = "iogauge.detector/2"
 
 
+def needed(threshold: float, least_slowdown: float = 0.0) -> Floats:
+    """The evidence at which each sum tells; slowdowns below ``least_slowdown`` never do. Shape (sums,)."""
+    looked_for = np.ones(len(WEIGHTS), bool)
+    looked_for[: len(noise.SLOWDOWNS)] = least_slowdown <= noise.SLOWDOWNS
+    return np.where(looked_for, threshold * WEIGHTS, np.inf)
+
+
 class Step(NamedTuple):
     """What one night showed, a value a series."""
 
@@ -60,9 +67,10 @@ class Step(NamedTuple):
 class Bank:
     """Online states of ``series`` series. Rates enter as natural logarithms."""
 
-    def __init__(self, series: int, threshold: float = THRESHOLD) -> None:
+    def __init__(self, series: int, threshold: float = THRESHOLD, least_slowdown: float = 0.0) -> None:
         lanes = len(WEIGHTS)
         self.threshold = threshold
+        self.least_slowdown = least_slowdown
         self.kept: Floats = np.full((series, noise.KEPT_NIGHTS), np.nan)
         self.level: Floats = np.full(series, np.nan)
         self.scale: Floats = np.full(series, np.nan)
@@ -103,8 +111,8 @@ class Bank:
         known = np.isfinite(residual)
         in_slot = slot > 0
         bad = np.where(in_slot, self._slot_share(slot), self.bad)
-        unit = self.threshold * WEIGHTS
-        tonight = np.clip(noise.evidence(residual, self.scale, bad) / unit, LEAST, MOST)
+        told_at = needed(self.threshold, self.least_slowdown)
+        tonight = np.clip(noise.evidence(residual, self.scale, bad) / told_at, LEAST, MOST)
         fresh = self.evidence <= 0
         starts = fresh & (tonight > 0) & known[:, None]
         self.before = np.where(starts, reference[:, None], self.before)
