@@ -104,6 +104,24 @@ def test_a_night_is_recorded_shown_and_leaves_no_data(tmp_path, environment):
     assert data_left(tmp_path / "home") == []
 
 
+def test_a_night_that_waits_for_its_second_run_locks_nothing_and_is_whole_when_it_is_stopped(tmp_path, environment):
+    name = ONE_RANK_CC.replace("%.*", "%file_system=memory%")
+    process = start(environment, "--name", name, *SMALL, "--repeat-later", "1", "--as-of", "2026-03-01")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("the second run begins at"):
+            break
+    with FileLock(tmp_path / "home" / "runs" / "lock", timeout=0):
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    night, folder = only_night(tmp_path)
+    assert process.returncode == night.exit_code, err
+    assert (night.complete, night.night_date.isoformat(), folder.name[:8]) == (True, "2026-03-01", "20260301")
+    assert "there was no second run: SIGINT while it was waited for" in out
+    assert night.notes[0].startswith("--as-of: this night stands for one that began at 2026-03-01")
+    assert (folder / "assessment.json").exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_night_ends_its_jobs_and_keeps_what_was_measured(tmp_path, environment, number):
     names = ("--name", r"ParticlesCheck.*ranks_per_node=1%.*disk.*=CC%.*=1%.*=full")
