@@ -223,19 +223,20 @@ class Archive:
         shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         return re.findall(r"^Version: (\S+)$", shown, re.MULTILINE)
 
-    def find(self, series: str) -> tuple[str, str]:
-        """The suite and Debian's version of the newest HDF5 of a series in the most settled suite that has one."""
-        asked = []
+    def get(self, series: str) -> tuple[str, str, Path]:
+        """The newest HDF5 of a series in the most settled suite that really has one: the suite, Debian's version, and the
+        archive of its sources. A list can name files that the archive no longer holds. Raises :class:`CannotBeHad`."""
+        reasons = []
         for suite in SUITES:
             try:
                 versions = [version for version in self.offers(suite) if fits(upstream(version), series)]
+                if versions:
+                    newest = max(versions, key=lambda version: (_numbers(upstream(version)), version))
+                    return suite, newest, self.fetch(suite, newest)
+                reasons.append(f"{suite} has none")
             except CannotBeHad as reason:
-                asked.append(str(reason))
-                continue
-            if versions:
-                return suite, max(versions, key=lambda version: (_numbers(upstream(version)), version))
-            asked.append(f"{suite} has none")
-        raise CannotBeHad(f"no source package of HDF5 {series}: {'; '.join(dict.fromkeys(asked))}")
+                reasons.append(str(reason))
+        raise CannotBeHad(f"no source package of HDF5 {series}: {'; '.join(dict.fromkeys(reasons))}")
 
     def fetch(self, suite: str, version: str) -> Path:
         """The archive of that version's sources; APT checks it against the hash in the suite's signed list."""
@@ -354,9 +355,8 @@ def cmake(folder: Path, version: str) -> Path:
 def from_source(folder: Path, archive: Archive, series: str, mpi: str, jobs: int) -> DebianArm:
     """Build the newest HDF5 of a series aside, and move it to its place when it is whole."""
     compiler = wrappers(mpi)["mpicc"]
-    suite, debian = archive.find(series)
+    suite, debian, source = archive.get(series)
     version = upstream(debian)
-    source = archive.fetch(suite, debian)
     program = cmake(folder, version)
     prefix = folder / f"hdf5-{version}-{mpi}"
     building = folder / "building"
