@@ -304,8 +304,8 @@ def build(arm: Arm) -> Kernels:
 def _digest(arm: Arm, sources: Path) -> str:
     """Of all that a build depends on: a package that is upgraded under its prefix is another one."""
     digest = hashlib.sha256()
-    files = [sources / "CMakeLists.txt", *sources.glob("*.[ch]"), *sources.glob("c*/*.[ch]"), *sources.glob("cmake/*")]
-    for file in sorted(files):
+    files = [file for pattern in ("CMakeLists.txt", "*.cmake", "*.[ch]") for file in sources.rglob(pattern)]
+    for file in sorted(file for file in files if "tests" not in file.relative_to(sources).parts):
         digest.update(f"{file.relative_to(sources)}\n".encode() + file.read_bytes())
     library = _library_of(arm.prefix).stat() if arm.prefix else None
     parts = (arm.model_dump_json(), library and (library.st_size, library.st_mtime_ns), BUILD_OPTIONS)
