@@ -174,6 +174,16 @@ def test_the_same_change_of_many_objects_is_told_once():
     ]
 
 
+def test_reads_while_a_file_is_written_and_calls_while_it_is_read_are_told_as_such():
+    before = print_of({"pread": moves((8, 1))}, read={"pread": moves((8, 1)), "lseek": numbered(1)})
+    after = print_of({"pread": moves((8, 2))}, read={"pread": moves((8, 2)), "lseek": numbered(2)})
+    assert texts(before, after) == [
+        "reads: 1 became 2: one of 8 bytes more (in the file opened to be written)",
+        "reads: 1 became 2: one of 8 bytes more",
+        "lseek: 1 became 2 (in the file opened to be read)",
+    ]
+
+
 def test_what_matters_most_comes_first():
     before = print_of(
         {"MPI_File_write_at_all": moves((9, 4)), "lseek": numbered(1)}, read={"pread, metadata": moves((8, 1))}
