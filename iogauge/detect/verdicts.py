@@ -40,8 +40,9 @@ PROVISIONAL_NIGHTS = 30
 #: A series in which no slowdown up to this could be found within ``FOUND_WITHIN`` nights is too noisy.
 TOO_NOISY_ABOVE = 0.3
 FOUND_WITHIN = 14
-#: A slowdown has ended when the median of so many nights is back above half of it.
-END_NIGHTS = 5
+#: A slowdown has ended when the median of so many nights is back above half of it; one that comes and goes, when all of so
+#: many nights are but one.
+END_NIGHTS, END_SOME_NIGHTS = 5, 10
 #: A rise is taken as the new normal after so many nights; a slowdown never is, but by an operator's word.
 ACCEPTED_AFTER = 30
 #: Drift: the median of so many nights is below the anchor by more than this part of it and so many scales.
@@ -69,7 +70,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Finding:
-    """A level that has moved: the rate was ``before`` until ``began`` and ``after`` since; told on ``found``."""
+    """A level that has moved: the rate was ``before`` until ``began`` and ``after`` since; told on ``found``.
+
+    Where it ``comes_and_goes``, ``after`` is the rate of its slow nights alone.
+    """
 
     slower: bool
     began: datetime.date
@@ -80,6 +84,7 @@ class Finding:
     acknowledged: Action | None = None
     ended: datetime.date | None = None
     how: str = ""
+    comes_and_goes: bool = False
 
     @property
     def drop(self) -> float:
@@ -176,7 +181,7 @@ def judge(
         empty = next(one.key for one in histories if not len(one))
         raise ValueError(f"{empty}: a history without a night")
     run = _Run(histories, actions or {}, states or {}, threshold)
-    for night in range(run.nights):
+    for night in range(int(run.first.min(initial=run.nights)), run.nights):
         run.night(night)
     run.afterwards()
     columns = range(len(histories))
@@ -235,12 +240,13 @@ class _Run:
             for night in (np.flatnonzero(np.diff(one.configuration)) + 1).tolist():
                 changes.setdefault(night, set()).add(column)
             for after, _ in self.rows[column].pending:
-                changes.setdefault(after, set()).add(column)
+                changes.setdefault(self.nights if after == len(one) else after, set()).add(column)
         self.rates[~np.isfinite(self.rates)] = np.nan
         self.events = changes
         self.kept = {
             name: np.full(shape, np.nan) for name in ("residual", "reference", "level", "scale", "bad", "score")
         }
+        self.scales = self.kept["scale"]
         self.first: Integers = np.zeros(count, np.int64)
         for column, one in enumerate(histories):
             if one.key in states:
@@ -281,7 +287,7 @@ class _Run:
             "open": [float(self.open.halfway[column]), int(self.open.nights[column])] if is_open else None,
             "recent": [
                 {name: _number(values[night, column]) for name, values in self.kept.items()}
-                for night in judged[-BAD_LOOKED_AT:]
+                for night in range(judged[-BAD_LOOKED_AT:].min(initial=len(one) - 1), len(one))
             ],
         }
 
@@ -304,9 +310,10 @@ class _Run:
         self._anchor()
 
     def afterwards(self) -> None:
-        """What operators have said since the last night of all."""
+        """What operators have said since the last night of each series: no night has shown its scale since."""
+        self.scales = self.kept["scale"].copy()
         for column in sorted(self.events.get(self.nights, ())):
-            self._event(column, self.nights)
+            self._event(column, len(self.rows[column].history))
 
     def _event(self, column: int, night: int) -> None:
         row, one = self.rows[column], self.rows[column].history
@@ -353,14 +360,19 @@ class _Run:
         row, since = self.rows[column], max(int(step.nights[column]), 1)
         rates = self.rates[: night + 1, column]
         began = np.flatnonzero(np.isfinite(rates))[-since:][0]
-        before, after = float(step.before[column]), float(np.nanmedian(rates[began:]))
+        some = bool(step.some[column])
+        slow = np.sort(rates[began:][np.isfinite(rates[began:])])
+        if some:
+            slow = slow[: (len(slow) + 1) // 2]
+        before, after = float(step.before[column]), float(np.median(slow))
         if after >= before:
             return
         if self._is_open(column):
             if row.findings[-1].slower:
                 # It went on, or got worse: the same finding, from the level before the first step.
                 first = row.findings[-1]
-                row.findings[-1] = replace(first, after=min(first.after, float(np.exp(after))))
+                lowest, still = min(first.after, float(np.exp(after))), first.comes_and_goes and some
+                row.findings[-1] = replace(first, after=lowest, comes_and_goes=still)
                 return
             self._close(column, night, "slower again")
         finding = Finding(
@@ -370,6 +382,7 @@ class _Run:
             before=float(np.exp(before)),
             after=float(np.exp(after)),
             changes=changes(row.history, int(began) - CHANGE_NIGHTS, int(began)),
+            comes_and_goes=some,
         )
         self._put(column, finding, 0.5 * (before + after))
 
@@ -408,13 +421,20 @@ class _Run:
         some = np.flatnonzero(self.open.slower | self.open.faster)
         if not some.size:
             return
-        now = np.isfinite(self.rates[night, some]) & (self.slots[night, some] == 0)
+        new = night >= self.first[some]
+        now = new & np.isfinite(self.rates[night, some]) & (self.slots[night, some] == 0)
         self.open.nights[some] += now
         recent = noise.median(self.bank.kept[some, -END_NIGHTS:])
         higher = recent > self.open.halfway[some]
         settled = now & (self.open.nights[some] >= END_NIGHTS)
         slower = self.open.slower[some]
-        for column in some[settled & slower & higher]:
+        ended = settled & slower & higher
+        for row in np.flatnonzero(ended):
+            if self.rows[some[row]].findings[-1].comes_and_goes:
+                last = self.bank.kept[some[row], -END_SOME_NIGHTS:]
+                low = (last < self.open.halfway[some[row]]).sum()
+                ended[row] = self.open.nights[some[row]] >= END_SOME_NIGHTS and low <= 1
+        for column in some[ended]:
             self._close(int(column), night, "back at its level")
         for column in some[settled & ~slower & ~higher]:
             self._close(int(column), night, "back at its level")
@@ -446,9 +466,17 @@ class _Run:
         """All nights of one series."""
         row = self.rows[column]
         nights = slice(len(row.history))
-        kept = {name: self.kept[name][nights, column] for name in ("reference", "level", "scale", "score")}
-        rates, slots = self.rates[nights, column], self.slots[nights, column]
-        return Track(row.history.key, row.history.dates, rates, slots=slots, findings=tuple(row.findings), **kept)
+        return Track(
+            row.history.key,
+            row.history.dates,
+            self.rates[nights, column],
+            reference=self.kept["reference"][nights, column],
+            level=self.kept["level"][nights, column],
+            scale=self.scales[nights, column],
+            score=self.kept["score"][nights, column],
+            slots=self.slots[nights, column],
+            findings=tuple(row.findings),
+        )
 
     def verdict(self, column: int) -> SeriesVerdict:
         """The last night of one series."""
@@ -549,7 +577,8 @@ def smallest_drop(scale: float, bad: float, threshold: float = THRESHOLD) -> flo
 
 
 def _told(finding: Finding) -> str:
-    moved = f"{abs(finding.drop):.0%} {'slower' if finding.slower else 'faster'} since {finding.began}"
+    often = "on many nights " if finding.comes_and_goes else ""
+    moved = f"{abs(finding.drop):.0%} {'slower' if finding.slower else 'faster'} {often}since {finding.began}"
     software = f", since {', '.join(map(str, finding.changes))}" if finding.changes else ""
     known = f"; acknowledged by {finding.acknowledged.who}" if finding.acknowledged else ""
     return f"{moved}{software} ({finding.before:.4g} -> {finding.after:.4g}; told {finding.found}){known}"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import from_json
-from sqlalchemy import Connection, Text, cast, func, select
+from sqlalchemy import Connection, Select, Text, cast, func, select
 
 from iogauge.history.schema import REFRAME, evidence, measurements, runs, series, software
 
@@ -57,6 +57,7 @@ class Measurements:
 
     series: Series
     started: NDArray[np.int64]
+    case_id: NDArray[np.int64]
     run_id: NDArray[np.int64]
     software_id: NDArray[np.int64]
     cached: NDArray[np.bool_]
@@ -95,21 +96,27 @@ def read_software(connection: Connection) -> dict[int, dict[str, Any]]:
     return {row.id: row.versions for row in connection.execute(select(software))}
 
 
-def read_measurements(connection: Connection, wanted: Sequence[Series], *, since: int = 0) -> Iterator[Measurements]:
-    """The measurements from ``since`` (Unix seconds) on of each of ``wanted`` that has any, by their numbers."""
+def read_measurements(
+    connection: Connection, wanted: Sequence[Series], *, since: int = 0, main_only: bool = False
+) -> Iterator[Measurements]:
+    """The measurements from ``since`` (Unix seconds) on of each of ``wanted`` that has any, by their numbers.
+
+    ``main_only``: without those that were taken as the baseline of another one.
+    """
     by_id = {one.id: one for one in sorted(wanted, key=lambda one: one.id)}
     numbers = list(by_id)
     for begin in range(0, len(numbers), _SERIES):
-        rows = _ordered(connection, numbers[begin : begin + _SERIES], since)
+        rows = _ordered(connection, numbers[begin : begin + _SERIES], since, main_only)
         for number, mine in itertools.groupby(rows, key=itemgetter(0)):
             yield _collected(by_id[number], list(mine))
 
 
-def _ordered(connection: Connection, numbers: Sequence[int], since: int) -> Iterator[Any]:
+def _ordered(connection: Connection, numbers: Sequence[int], since: int, main_only: bool) -> Iterator[Any]:
     """Rows by series and time."""
     columns = (
         measurements.c.series_id,
         measurements.c.started,
+        measurements.c.case_id,
         measurements.c.run_id,
         measurements.c.software_id,
         measurements.c.cached,
@@ -122,22 +129,31 @@ def _ordered(connection: Connection, numbers: Sequence[int], since: int) -> Iter
         .where(measurements.c.series_id.in_(numbers), measurements.c.started >= since)
         .order_by(measurements.c.series_id, measurements.c.started, measurements.c.case_id)
     )
+    yield from driver_rows(connection, query.where(measurements.c.role == "main") if main_only else query)
+
+
+def driver_rows(connection: Connection, query: Select[Any]) -> Iterator[Any]:
+    """The rows as the database's driver gives them, for millions: SQLAlchemy's own would take most of the time."""
     with connection.execute(query) as result:
-        cursor = result.cursor  # the driver's own: SQLAlchemy's rows would take most of the time
+        cursor = result.cursor
         assert cursor is not None
         for batch in iter(lambda: cursor.fetchmany(_ROWS), []):
             yield from batch
 
 
 def _collected(one: Series, rows: list[Any]) -> Measurements:
-    _, started, run_id, software_id, cached, role, amount, texts = zip(*rows, strict=True)
+    _, started, case_id, run_id, software_id, cached, role, amount, texts = zip(*rows, strict=True)
+    if "[]" in texts:
+        texts = tuple("[null]" if text == "[]" else text for text in texts)
     counts = np.array([text.count(",") + 1 for text in texts], np.int64)
     first = np.cumsum(counts) - counts
     seconds = from_json(f"[{','.join(texts).replace('[', '').replace(']', '')}]")
-    rates = np.repeat(np.array(amount, np.float64), counts) / np.array(seconds, np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):  # who reads them leaves out what is no rate
+        rates = np.repeat(np.array(amount, np.float64), counts) / np.array(seconds, np.float64)
     return Measurements(
         series=one,
         started=np.array(started, np.int64),
+        case_id=np.array(case_id, np.int64),
         run_id=np.array(run_id, np.int64),
         software_id=np.array(software_id, np.int64),
         cached=np.array(cached, np.bool_),

@@ -17,7 +17,7 @@ from reframe.core.runtime import runtime
 
 from iogauge.check_options import CheckOptions
 from iogauge.errors import InputError
-from iogauge.sites import Environ, Site, read_environ, read_site
+from iogauge.sites import Environ, Partition, Site, arm_of, read_environ, read_site
 from iogauge.validation import python_locator
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -50,6 +50,16 @@ def sites() -> dict[str, Site]:
         print(f"iogauge: error: {error}", file=sys.stderr)
         sys.exit(2)
     return found
+
+
+@functools.cache
+def partitions() -> tuple[Partition, ...]:
+    """All partitions of the current system."""
+    return tuple(
+        Partition(p.name, tuple(e.name for e in p.environs), tuple(sites()[p.fullname].file_systems))
+        for p in runtime().system.partitions
+        if p.fullname in sites()
+    )
 
 
 def _configuration_file() -> Path | None:
@@ -192,3 +202,8 @@ class Axes(rfm.RegressionTestPlugin):
     def site(self) -> Site:
         """The current partition's site model; from setup on."""
         return sites()[self.current_partition.fullname]
+
+    @property
+    def series_arm(self) -> str:
+        """What the keys of series in the current partition and environ have behind their ``@``; from setup on."""
+        return arm_of(self.file_system, self.current_partition.name, self.current_environ.name, partitions())
