@@ -591,7 +591,10 @@ def test_check_says_when_nothing_is_kept_for_the_version_at_hand(tmp_path, kerne
             ("record", "particles", "--kernels", "{kernels}", "--", "--steps", "2"),
             "'particles': KERNEL/PATTERN is expected",
         ),
-        (("record", "particles/CC"), "--kernels: missing; the build folder of the kernels is required"),
+        (
+            ("record", "particles/CC"),
+            "--kernels: missing; the kernels' build folder",
+        ),
         (("record", "particles/CC", "--kernels", "/nowhere"), "/nowhere: no such folder"),
         (("record", "particles/CC", "--kernels", "{checkout}"), "has no libiogauge_fingerprint.so: build the kernels"),
         (("record", "nothing/x", "--kernels", "{kernels}", "--", "--steps", "2"), "there is no kernel 'nothing'"),

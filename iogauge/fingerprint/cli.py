@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from iogauge import nightly
+from iogauge import arms, nightly
 from iogauge.command import answers, new_console
 from iogauge.darshan.preload import files_of_case
 from iogauge.errors import InputError, Refusal
@@ -57,8 +57,10 @@ def _at_build(command: Callable[..., Any]) -> Callable[..., Any]:
             "--kernels",
             envvar="IOGAUGE_KERNELS",
             type=click.Path(path_type=Path),
-            help="build folder of the arm's kernels (or IOGAUGE_KERNELS): cmake -S kernels -B FOLDER; cmake --build FOLDER",
+            help="build folder of the kernels (or IOGAUGE_KERNELS): cmake -S kernels -B FOLDER; cmake --build FOLDER",
         ),
+        click.option("--arm", help="instead: an arm of 'iogauge arms', whose kernels are built where there are none"),
+        click.option("--site", default="local", show_default=True, help="whose arms are meant"),
         click.option("--launcher", default="", help="such as 'srun -n {ranks}'  [default: that of the kernels' MPI]"),
         click.option("--preload", multiple=True, metavar="LIBRARY", help="loaded before the counter"),
         click.option(
@@ -74,9 +76,13 @@ def _at_build(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _build(kernels: Path | None, launcher: str, preload: Sequence[str]) -> Build:
+def _build(kernels: Path | None, arm: str | None, site: str, launcher: str, preload: Sequence[str]) -> Build:
+    if arm is not None:
+        return Build.of(arms.resolve(arm, site), launcher, preload)
     if kernels is None:
-        raise InputError("missing; the build folder of the kernels is required (or IOGAUGE_KERNELS)", key="--kernels")
+        raise InputError(
+            "missing; the kernels' build folder (or IOGAUGE_KERNELS), or --arm, is required", key="--kernels"
+        )
     return Build.at(kernels, launcher, preload)
 
 
@@ -108,6 +114,8 @@ def record_command(
     case: str,
     options: tuple[str, ...],
     kernels: Path | None,
+    arm: str | None,
+    site: str,
     launcher: str,
     preload: tuple[str, ...],
     folders: tuple[Path, ...],
@@ -127,7 +135,7 @@ def record_command(
       iogauge fingerprint record particles/mine --kernels build --output mine.yaml -- --particles 1M --collective yes
       iogauge fingerprint record all --kernels build --keep --launcher 'srun -N2 -n{ranks}' --dir /scratch/me
     """
-    build = _build(kernels, launcher, preload)
+    build = _build(kernels, arm, site, launcher, preload)
     names = list(CASES) if case == "all" and not options else [case]
     if output is not None and len(names) > 1:
         raise InputError("is one file; --keep is for all of them", key="--output")
@@ -196,6 +204,8 @@ def compare_command(before: Path, after: Path) -> int:
 def check_command(
     cases: tuple[str, ...],
     kernels: Path | None,
+    arm: str | None,
+    site: str,
     launcher: str,
     preload: tuple[str, ...],
     folders: tuple[Path, ...],
@@ -208,11 +218,12 @@ def check_command(
     \b
     Examples:
       iogauge fingerprint check --kernels build
+      iogauge fingerprint check --arm hdf5-1.14.6-openmpi
       iogauge fingerprint check particles/CC --kernels build --ranks 4 --dir /scratch/me
 
     Exit codes: 0 the same; 1 different; 2 it could not be run, or nothing is committed for this version and number of ranks.
     """
-    build = _build(kernels, launcher, preload)
+    build = _build(kernels, arm, site, launcher, preload)
     console = new_console()
     compared, missing, different = 0, 0, False
     for case in cases or CASES:
