@@ -21,7 +21,7 @@ from iogauge.darshan.preload import configuration, files_of_case, variables
 from iogauge.errors import InputError, Refusal
 from iogauge.fingerprint import text
 from iogauge.fingerprint.cases import CASES, FOLDER, kept_at
-from iogauge.fingerprint.cli import layers_for
+from iogauge.fingerprint.check import layers_for
 from iogauge.fingerprint.counted import files_of, plain_name, read_processes
 from iogauge.fingerprint.darshan import from_logs
 from iogauge.fingerprint.differences import KINDS, differences

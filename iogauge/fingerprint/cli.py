@@ -20,9 +20,10 @@ from iogauge.command import answers, new_console
 from iogauge.darshan.preload import files_of_case
 from iogauge.errors import InputError, Refusal
 from iogauge.fingerprint import text
-from iogauge.fingerprint.cases import CASES, kept_at, options_of, others_at
+from iogauge.fingerprint.cases import CASES, kept_at, options_of
+from iogauge.fingerprint.check import Checked, check_case, parts_of
 from iogauge.fingerprint.darshan import from_logs
-from iogauge.fingerprint.differences import LAYERS, Finding, Layer, differences
+from iogauge.fingerprint.differences import Finding, differences
 from iogauge.fingerprint.model import Fingerprint
 from iogauge.fingerprint.record import Build, record
 
@@ -153,7 +154,7 @@ def record_command(
 
 
 def _parts(case: str) -> tuple[str, str]:
-    kernel, _, pattern = case.partition("/")
+    kernel, pattern = parts_of(case)
     if not kernel or not pattern:
         raise InputError(f"{case!r}: KERNEL/PATTERN is expected, such as particles/CC", key="CASE")
     return kernel, pattern
@@ -225,34 +226,27 @@ def check_command(
     """
     build = _build(kernels, arm, site, launcher, preload)
     console = new_console()
-    compared, missing, different = 0, 0, False
+    references = nightly.checkout() / REFERENCES
+    results = []
     for case in cases or CASES:
-        kernel, pattern = _parts(case)
-        found = record(build, kernel, pattern, options_of(case), ranks=ranks, folders=_folders(folders)[:1], runs=1)
-        path = kept_at(nightly.checkout() / REFERENCES, found)
-        if not path.exists():
-            others = ", ".join(others_at(path)) or "nothing"
-            console.print(
-                f"{case}: none is committed for {_software(found)} on {ranks} rank{'s' * (ranks > 1)}; there is {others}"
-            )
-            missing += 1
-            continue
-        kept = text.read(path)
-        findings = differences(kept, found, layers_for(kept, found))
-        _print_findings(console, f"{case}, {_software(found)}", findings)
-        if "posix" not in layers_for(kept, found):
-            console.print(f"  POSIX calls are not compared: {_software(kept)} is committed")
-        compared += 1
-        different = different or bool(findings)
-    if different:
+        checked = check_case(build, case, ranks=ranks, folder=_folders(folders)[0], references=references)
+        _print_checked(console, checked)
+        results.append(checked)
+    if any(checked.findings for checked in results):
         return 1
-    return 2 if missing and (cases or not compared) else 0
+    missing = [checked.kept is None for checked in results]
+    return 2 if all(missing) or (cases and any(missing)) else 0
 
 
-def layers_for(kept: Fingerprint, found: Fingerprint) -> tuple[Layer, ...]:
-    """What a committed fingerprint can be held against: what MPI-IO makes of its calls is another version's own business."""
-    alike = (kept.mpi, kept.environment) == (found.mpi, found.environment)
-    return LAYERS if alike else tuple(layer for layer in LAYERS if layer != "posix")
+def _print_checked(console: Console, checked: Checked) -> None:
+    found, kept = checked.found, checked.kept
+    if kept is None:
+        of = f"{_software(found)} on {found.ranks} rank{'s' * (found.ranks > 1)}"
+        console.print(f"{found.case}: none is committed for {of}; there is {', '.join(checked.others) or 'nothing'}")
+        return
+    _print_findings(console, f"{found.case}, {_software(found)}", checked.findings)
+    if "posix" not in checked.layers:
+        console.print(f"  POSIX calls are not compared: {_software(kept)} is committed")
 
 
 def _load(path: Path) -> Fingerprint:
