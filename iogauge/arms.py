@@ -32,6 +32,9 @@ from iogauge.spack import ARMS_FILE, ENVIRONMENTS, Choice, read_arm, read_enviro
 #: What a build makes.
 KERNELS = ("blocks", "metadata", "particles", "segments", "tiles")
 
+#: Besides, for the I/O fingerprint.
+COUNTING = ("h5layout", "libiogauge_fingerprint.so")
+
 #: Below the folder of the arms: kernels by the hash of all that they were made from.
 BUILT = "kernels"
 BUILT_FILE = "kernels.json"
@@ -335,8 +338,8 @@ def _build_aside(arm: Arm, sources: Path, folder: Path) -> None:
                 said = [line for line in done.stderr.splitlines() if line.strip()][-3:]
                 raise Refusal(f"arm {arm.name}: its kernels could not be built: {' / '.join(said)}")
         made.mkdir()
-        for kernel in KERNELS:
-            shutil.copy2(build / kernel, made)
+        for program in (*KERNELS, *COUNTING):
+            shutil.copy2(build / program, made)
         flags = compiler_flags(json.loads((build / "compile_commands.json").read_bytes()))
         (made / BUILT_FILE).write_text(json.dumps({"arm": arm.name, "flags": flags}) + "\n", encoding="utf-8")
         made.rename(folder)
