@@ -404,7 +404,7 @@ def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, pr
     root = checkout()
     command = [
         str(Path(sys.executable).parent / "reframe"),
-        *("-C", str(root / "site_configs" / f"{site}.py"), "--system", site, "-c", str(root / "reframe_checks")),
+        *("-C", str(root / "site_configs" / f"{site}.py"), "--system", site, *_checks_of(site)),
         *("-r", "-t", f"^{re.escape(suite)}$", "--nocolor"),
         *("--prefix", str(folder / "reframe"), "--report-file", str(folder / "reframe.json")),
         *options,
@@ -442,6 +442,13 @@ def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, pr
                     os.killpg(process.pid, signal.SIGKILL)
                 time.sleep(0.1)
     return "" if stop.signal is None else f"stopped by {signal.Signals(stop.signal).name}"
+
+
+def _checks_of(site: str) -> list[str]:
+    """ReFrame's options for the checks that the site names (``check_search_path``), else for all of ours."""
+    general = read_configuration(site).get("general", [])
+    named = [path for section in general for path in section.get("check_search_path", ())]
+    return [word for path in named or [str(checkout() / "reframe_checks")] for word in ("-c", path)]
 
 
 def _seconds_to_stop(folder: Path) -> float:

@@ -13,7 +13,7 @@ from iogauge.check_options import CheckOptions, Duration, Positive
 from iogauge.darshan.preload import Runtime
 from iogauge.errors import InputError
 from iogauge.layout import Layout
-from iogauge.spack import Choice
+from iogauge.spack import AbsolutePath, Choice
 from iogauge.validation import Location, python_locator, validate
 
 FileSystemType = Literal["nfs", "beeond", "lustre", "gpfs", "local", "memory", "other"]
@@ -198,7 +198,8 @@ class Environ(BaseModel):
     ``darshan`` is the library to preload, as a shell expression, or ``linked``; ``darshan_serial`` that for programs without
     MPI. ``programs`` says where upstream benchmarks
     are, by kernel. ``spack`` chooses the arm of a Spack stack from which kernels, upstream benchmarks and, unless ``darshan``
-    names another one, Darshan's runtime come.
+    names another one, Darshan's runtime come. ``kernels`` is the folder where they are installed, for a site that does not
+    have each night build them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -206,7 +207,14 @@ class Environ(BaseModel):
     darshan: Runtime = ""
     darshan_serial: Runtime = ""
     programs: dict[Text, Text] = {}
+    kernels: AbsolutePath | None = None
     spack: Choice | None = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Environ:
+        if self.kernels is not None and self.spack is not None:
+            raise ValueError("kernels: with spack they come from its arm; one of the two is allowed")
+        return self
 
 
 def read_environ(name: str, extras: Mapping[str, Any], *, file: Path | None = None) -> Environ:

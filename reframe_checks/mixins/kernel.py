@@ -16,7 +16,7 @@ from iogauge.judge import Expectation, Judgement, invalid, judge
 from iogauge.measurement import Measurement
 from iogauge.scheduler import SLURM, why_cancelled, why_ended
 
-from .axes import CHECKOUT, Axes
+from .axes import CHECKOUT, Axes, environ_of, without_alias
 from .bands import Bands
 from .darshan import Darshan, OnceMore, runtime_of
 from .file_system import CASE_FOLDER, OwnFolder
@@ -27,9 +27,11 @@ from .spack import FromSpack, Origin, SpackStacks, chosen_stacks, installed_arm
 KERNELS = ("blocks", "metadata", "particles", "segments", "tiles")
 
 
+@without_alias
 class KernelBuild(FromSpack, rfm.CompileOnlyRegressionTest):
     """Builds all kernels with CMake and the environment's MPI compiler wrapper; where the environment chooses a Spack arm,
-    takes them from its view, and fails in the installation's own words when there is none."""
+    takes them from its view, and fails in the installation's own words when there is none; where it names a folder, takes
+    them from there."""
 
     descr = "I/O kernels"
     sourcesdir = str(CHECKOUT / "kernels")
@@ -41,20 +43,25 @@ class KernelBuild(FromSpack, rfm.CompileOnlyRegressionTest):
     @run_before("compile")
     def choose(self):
         choice = self.choice_of(self.current_environ)
-        if choice is None:
+        if choice is not None:
+            if not self.is_dry_run():
+                self._take_from_stack(choice)
+        elif (folder := environ_of(self.current_environ).kernels) is not None:
+            self._take_from(folder)
+        else:
             self._configure()
-        elif not self.is_dry_run():
-            self._take_from(choice)
 
-    def _take_from(self, choice):
+    def _take_from_stack(self, choice):
         said = self.stacks.failure(choice.stack)
         if said:
             raise Refusal(f"the Spack stack {choice.stack} could not be installed: {said}")
-        view = installed_arm(choice).view
+        self._take_from(installed_arm(choice).view / "bin")
+
+    def _take_from(self, folder):
         self.sourcesdir = None
         self.build_system = "CustomBuild"
         # What a program is really loaded with is kept in the build's output. A static one has nothing to say.
-        self.build_system.commands = [f'ldd "{view}/bin/{name}" || true' for name in KERNELS]
+        self.build_system.commands = [f'ldd "{folder}/{name}" || true' for name in KERNELS]
 
     def _configure(self):
         self.build_system.builddir = "build"
@@ -74,9 +81,9 @@ class KernelBuild(FromSpack, rfm.CompileOnlyRegressionTest):
 
     def path(self, kernel: str) -> Path:
         choice = self.choice_of(self.current_environ)
-        if choice is None:
-            return Path(self.stagedir) / "build" / kernel
-        return self.view_of(choice) / "bin" / kernel
+        if choice is not None:
+            return self.view_of(choice) / "bin" / kernel
+        return (environ_of(self.current_environ).kernels or Path(self.stagedir) / "build") / kernel
 
 
 class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, Origin, rfm.RunOnlyRegressionTest):
