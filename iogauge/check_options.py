@@ -15,13 +15,15 @@ Duration = Annotated[str, Field(pattern=r"^\d+[dhms](\d+[hms]){0,3}$", strict=Tr
 
 
 class _KernelOptions(BaseModel):
-    """Of every kernel. None: as the check has it. ``time_limit`` is a job's."""
+    """Of every kernel. None: as the check has it. ``time_limit`` is a job's. ``with_baselines: False``: the case alone, without
+    the same through MPI-IO and POSIX beside it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     repeats: Positive | None = None
     warmup: NotNegative | None = None
     time_limit: Duration | None = None
+    with_baselines: Annotated[bool, Field(strict=True)] | None = None
 
 
 class BlocksOptions(_KernelOptions):

@@ -17,7 +17,7 @@ storage = [
 ]
 
 # Open MPI need not look for networks: all ranks are here.
-one_node = [["OMPI_MCA_pml", "ob1"], ["OMPI_MCA_btl", "self,vader"]]
+one_node = [["OMPI_MCA_pml", "ob1"], ["OMPI_MCA_btl", "self,vader"], ["OMPI_MCA_mpi_yield_when_idle", "1"]]
 
 site_configuration = {
     "systems": [
@@ -40,7 +40,13 @@ site_configuration = {
                         "ranks_per_node": [min(2, local.cores)],
                         "portable_bands": False,  # they are of memory with its own pace
                         "options": {
-                            "segments": {"block_bytes": 4 << 20, "transfer_bytes": 4 << 20, "repeats": 3, "warmup": 0},
+                            "segments": {
+                                "block_bytes": 4 << 20,
+                                "transfer_bytes": 4 << 20,
+                                "repeats": 5,
+                                "warmup": 0,
+                                "with_baselines": False,
+                            },
                         },
                     },
                 }
