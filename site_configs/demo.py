@@ -3,7 +3,6 @@
 import os
 
 import common  # ReFrame finds it beside this file
-import local
 
 memory, library, kernels = (os.environ.get(f"IOGAUGE_DEMO_{name}", "") for name in ("MEMORY", "LIBRARY", "KERNELS"))
 
@@ -17,7 +16,7 @@ storage = [
 ]
 
 # Open MPI need not look for networks: all ranks are here.
-one_node = [["OMPI_MCA_pml", "ob1"], ["OMPI_MCA_btl", "self,vader"], ["OMPI_MCA_mpi_yield_when_idle", "1"]]
+ONE_NODE = [["OMPI_MCA_pml", "ob1"], ["OMPI_MCA_btl", "self,vader"]]
 
 site_configuration = {
     "systems": [
@@ -33,11 +32,11 @@ site_configuration = {
                     "launcher": "mpirun",
                     "environs": ["default"],
                     "max_jobs": 1,
-                    "env_vars": [*local.open_mpi, *one_node, *storage],
+                    "env_vars": [*common.OPEN_MPI, *ONE_NODE, *storage],
                     "extras": {
                         "file_systems": {"memory": {"type": "memory", "path": memory or "/dev/shm"}},
                         "nodes": [1],
-                        "ranks_per_node": [min(2, local.cores)],
+                        "ranks_per_node": [min(2, len(os.sched_getaffinity(0)))],
                         "portable_bands": False,  # they are of memory with its own pace
                         "options": {
                             "segments": {
