@@ -31,7 +31,7 @@ site_configuration = {
                     "scheduler": "local",
                     "launcher": "mpirun",
                     "environs": ["default"],
-                    "max_jobs": 1,
+                    "max_jobs": 2,
                     "env_vars": [*common.OPEN_MPI, *ONE_NODE, *storage],
                     "extras": {
                         "file_systems": {"memory": {"type": "memory", "path": memory or "/dev/shm"}},

@@ -1,11 +1,12 @@
-/* To preload: makes reads and writes of the files below one folder as slow as a storage of a given pace, and slower still.
+/* To preload: makes reads and writes of the files below one folder as slow as a storage of a given pace, and slower
+ * still.
  *
  *   SLOW_STORAGE_FOLDER=/dev/shm/x  whose regular files; without it nothing is slowed
  *   SLOW_STORAGE_MIB_S=100          a call lasts as long as its bytes need at this pace of a process, at least
  *   SLOW_STORAGE_SLOWDOWN=0.2       the rate falls by this part: every call lasts 1 / (1 - 0.2) as long as it would
  *
- * Seen are the calls of POSIX, thus those of MPI-IO and HDF5 too; mapped files and asynchronous calls are not. The time is
- * waited for asleep, as a program does whose storage is busy. A value that is none ends the program: exit code 2. */
+ * Seen are the calls of POSIX, thus those of MPI-IO and HDF5 too; mapped files and asynchronous calls are not. The time
+ * is waited for asleep, as a program does whose storage is busy. A value that is none ends the program: exit code 2. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 static struct {
-    char folder[4096]; /* with a slash at its end; empty: slow nothing */
+    char folder[4096];       /* with a slash at its end; empty: slow nothing */
     double bytes_per_second; /* 0: as fast as it is */
     double stretch;
 } storage;
@@ -76,7 +77,8 @@ static int is_on_storage(int fd)
     return length > (ssize_t)folder && strncmp(path, storage.folder, folder) == 0;
 }
 
-/* Wait as long as the storage would have needed for a call that began at BEGIN and moved DONE bytes, and pass DONE on. */
+/* Wait as long as the storage would have needed for a call that began at BEGIN and moved DONE bytes, and pass DONE on.
+ */
 static ssize_t waited(int fd, double begin, ssize_t done)
 {
     const int error = errno;
@@ -89,15 +91,17 @@ static ssize_t waited(int fd, double begin, ssize_t done)
     return done;
 }
 
-#define SLOWED(type, name, parameters, ...)                   \
-    type name parameters                                      \
-    {                                                         \
-        static type(*real) parameters;                        \
-        if (real == NULL)                                     \
-            *(void **)&real = dlsym(RTLD_NEXT, #name);        \
-        const double begin = now();                           \
+#define SLOWED(type, name, parameters, ...)                  \
+    type name parameters                                     \
+    {                                                        \
+        static type(*real) parameters;                       \
+        if (real == NULL)                                    \
+            *(void **)&real = dlsym(RTLD_NEXT, #name);       \
+        const double begin = now();                          \
         return (type)waited(fd, begin, (real)(__VA_ARGS__)); \
     }
+
+#define PIECES int fd, const struct iovec *pieces, int count
 
 SLOWED(ssize_t, read, (int fd, void *data, size_t bytes), fd, data, bytes)
 SLOWED(ssize_t, write, (int fd, const void *data, size_t bytes), fd, data, bytes)
@@ -105,11 +109,15 @@ SLOWED(ssize_t, pread, (int fd, void *data, size_t bytes, off_t offset), fd, dat
 SLOWED(ssize_t, pwrite, (int fd, const void *data, size_t bytes, off_t offset), fd, data, bytes, offset)
 SLOWED(ssize_t, pread64, (int fd, void *data, size_t bytes, off64_t offset), fd, data, bytes, offset)
 SLOWED(ssize_t, pwrite64, (int fd, const void *data, size_t bytes, off64_t offset), fd, data, bytes, offset)
-SLOWED(ssize_t, readv, (int fd, const struct iovec *pieces, int count), fd, pieces, count)
-SLOWED(ssize_t, writev, (int fd, const struct iovec *pieces, int count), fd, pieces, count)
-SLOWED(ssize_t, preadv, (int fd, const struct iovec *pieces, int count, off_t offset), fd, pieces, count, offset)
-SLOWED(ssize_t, pwritev, (int fd, const struct iovec *pieces, int count, off_t offset), fd, pieces, count, offset)
-SLOWED(ssize_t, preadv64, (int fd, const struct iovec *pieces, int count, off64_t offset), fd, pieces, count, offset)
-SLOWED(ssize_t, pwritev64, (int fd, const struct iovec *pieces, int count, off64_t offset), fd, pieces, count, offset)
+SLOWED(ssize_t, readv, (PIECES), fd, pieces, count)
+SLOWED(ssize_t, writev, (PIECES), fd, pieces, count)
+SLOWED(ssize_t, preadv, (PIECES, off_t offset), fd, pieces, count, offset)
+SLOWED(ssize_t, pwritev, (PIECES, off_t offset), fd, pieces, count, offset)
+SLOWED(ssize_t, preadv64, (PIECES, off64_t offset), fd, pieces, count, offset)
+SLOWED(ssize_t, pwritev64, (PIECES, off64_t offset), fd, pieces, count, offset)
+SLOWED(ssize_t, preadv2, (PIECES, off_t offset, int flags), fd, pieces, count, offset, flags)
+SLOWED(ssize_t, pwritev2, (PIECES, off_t offset, int flags), fd, pieces, count, offset, flags)
+SLOWED(ssize_t, preadv64v2, (PIECES, off64_t offset, int flags), fd, pieces, count, offset, flags)
+SLOWED(ssize_t, pwritev64v2, (PIECES, off64_t offset, int flags), fd, pieces, count, offset, flags)
 SLOWED(int, fsync, (int fd), fd)
 SLOWED(int, fdatasync, (int fd), fd)
