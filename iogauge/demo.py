@@ -245,6 +245,11 @@ def _stop(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
+def memory_of(folder: Path) -> Path:
+    """The storage of the demonstration in ``folder``: always the same, so that the next one finds what is left of this one."""
+    return MEMORY / f"iogauge-demo-{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]}"
+
+
 @contextmanager
 def _own_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
     """A new home for the nights below ``folder``, and a storage in memory, which is gone afterwards; the home stays unless
@@ -259,8 +264,7 @@ def _own_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
         raise InputError("another demonstration is running here", file=folder) from None
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
-    home = folder / "nights"
-    memory = MEMORY / f"iogauge-demo-{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]}"
+    home, memory = folder / "nights", memory_of(folder)
     with lock:
         try:
             for own in (home, memory):

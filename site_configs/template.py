@@ -128,6 +128,8 @@ site_configuration = {
                                 "warmup": 1,
                                 "time_limit": "30m",
                             },
+                            # blocks, metadata, particles, segments, tiles: with_baselines (False: the case alone, without the
+                            # same through MPI-IO and POSIX beside it: a third of the time, and no ratios).
                             # Others: blocks: size. formats: arrays, rows, columns, chunk_rows, chunk_columns,
                             # compression_level. metadata: objects. segments: segments, block_bytes, transfer_bytes,
                             # alignment; beside h5perf_serial: program, rounds. tiles: steps, arrays, rows, columns.
@@ -157,12 +159,15 @@ site_configuration = {
             # Kernels, upstream benchmarks and Darshan from an arm of a Spack stack (docs/spack.md), instead of the CMake
             # build, PATH and "darshan": "extras": {"spack": {"stack": "hdf5", "arm": "hdf5-1.14"}}. One environment for each
             # arm; ReFrame allows no dot in its name.
+            # Kernels that are installed already (cmake --install), for a site whose nights are not to build them:
+            # "extras": {"kernels": "/sw/iogauge/bin"}.
             "cc": "mpicc",
             "cxx": "",
             "ftn": "",
         }
     ],
-    # {**common.GENERAL[0], "use_login_shell": True} where jobs have no `module` otherwise.
+    # {**common.GENERAL[0], "use_login_shell": True} where jobs have no `module` otherwise; with "check_search_path" nights
+    # look at no other checks than the files named.
     "general": common.GENERAL,
     "logging": common.LOGGING,
 }

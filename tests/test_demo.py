@@ -52,6 +52,7 @@ class Played(NamedTuple):
     output: str
     code: int
     own: tuple[dict[str, bytes], dict[str, bytes]]
+    folder: Path
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def played(kernels: Path, tmp_path_factory: pytest.TempPathFactory) -> Played:
     output, _ = process.communicate(timeout=900)
     after = {path: held for path, held in everything_below(home).items() if not path.startswith(f"{home}/demo/")}
     nights = [read_night(path.parent) for path in sorted((home / "demo/nights/runs").glob("*/night.json"))]
-    return Played(nights, output, process.returncode, (before, after))
+    return Played(nights, output, process.returncode, (before, after), home / "demo")
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +145,7 @@ def test_each_night_has_its_line_and_the_alarm_its_words(played: Played, nights:
 def test_a_users_own_nights_and_memory_are_not_touched(played: Played) -> None:
     before, after = played.own
     assert after == before
-    assert not list(demo.MEMORY.glob("iogauge-demo-*"))
+    assert not demo.memory_of(played.folder).exists()
 
 
 def test_jobs_are_the_same_but_for_what_slows_the_storage(nights: list[Night]) -> None:
@@ -176,7 +177,7 @@ def test_an_interrupted_one_leaves_nothing(number: signal.Signals, kernels: Path
     assert process.returncode == 2, output
     assert "stopped" in output
     assert not (tmp_path / "demo" / "nights").exists()
-    assert not list(demo.MEMORY.glob("iogauge-demo-*"))
+    assert not demo.memory_of(tmp_path / "demo").exists()
 
 
 # --- what slows the storage -------------------------------------------------------------------------------------------
