@@ -33,6 +33,7 @@ from iogauge.night import NIGHTS_FOR_A_REFERENCE, Night
 from iogauge.report import write_report
 
 SITE = "demo"
+FILE_SYSTEM = "memory"
 
 #: Written and read: a file that the ranks share, and a file of each.
 CASES = r"SegmentsCheck.*=(file-per-process|driver-split)$"
@@ -41,10 +42,16 @@ CASES = r"SegmentsCheck.*=(file-per-process|driver-split)$"
 #: hold its rank up.
 PACE_MIB_S = 40
 
-#: The part of the rate that is gone when it is slowed, and the nights within which that has to be told, and its end.
+#: The part of the rate that is gone when it is slowed.
 SLOWDOWN = 0.2
+
+#: Nights within which that has to wake somebody; has to be told of the whole file system, one series being found after
+#: the other where others use the machine; and within which its end has to be told.
 NIGHTS_TO_FIND = 3
+NIGHTS_TO_NAME = 5
 NIGHTS_TO_END = 5
+
+WHOLE = f"the whole file system {FILE_SYSTEM}"
 
 #: Nights that have to stay silent. More take longer and show no more; the test has 30.
 SILENT_NIGHTS = 4
@@ -82,6 +89,11 @@ class Played:
         """Would somebody have been woken?"""
         return self.night.exit_code == 1
 
+    @property
+    def whole(self) -> bool:
+        """Is the whole file system said to be slower?"""
+        return any(words.startswith(WHOLE) for words in self.file_systems)
+
 
 @dataclass(frozen=True)
 class Act:
@@ -97,7 +109,7 @@ class Act:
 
 def acts(silent_nights: int = SILENT_NIGHTS) -> tuple[Act, ...]:
     """The whole row."""
-    slower = f"{SLOWDOWN:.0%}".replace("%", " %")
+    slower = verdict.percent(SLOWDOWN)
     return (
         Act(
             f"The first {NIGHTS_FOR_A_REFERENCE} nights: what is usual here?",
@@ -109,9 +121,9 @@ def acts(silent_nights: int = SILENT_NIGHTS) -> tuple[Act, ...]:
         Act("It is well again: one bad night is nothing to wake somebody for", 2, wrong=_any_alarm),
         Act(
             f"The storage is {slower} slower, and stays so",
-            NIGHTS_TO_FIND,
+            NIGHTS_TO_NAME,
             SLOWDOWN,
-            done=lambda played: played.alarm,
+            done=lambda played: played.whole,
             wrong=_not_found,
         ),
         Act("It was repaired", NIGHTS_TO_END, done=lambda played: not played.alarm, wrong=_not_ended),
@@ -136,12 +148,11 @@ def _no_transient(nights: Sequence[Played]) -> str:
 
 
 def _not_found(nights: Sequence[Played]) -> str:
-    if not nights[-1].alarm:
-        return f"the slowdown was not told within {len(nights)} nights"
-    named = " ".join(nights[-1].file_systems)
-    expected = ("the whole file system memory", f"since {nights[0].date}")
-    missing = [words for words in expected if words not in named]
-    return f"it is not named: {', '.join(missing)} is not in {named!r}" if missing else ""
+    if not any(played.alarm for played in nights[:NIGHTS_TO_FIND]):
+        return f"the slowdown was not told within {NIGHTS_TO_FIND} nights"
+    if not nights[-1].whole:
+        return f"that it is the whole file system was not told within {len(nights)} nights"
+    return ""
 
 
 def _not_ended(nights: Sequence[Played]) -> str:
