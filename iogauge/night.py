@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -147,11 +148,21 @@ def night_of(begun: datetime) -> date:
 
 def write_whole(path: Path, text: str) -> None:
     """Write ``text`` to ``path`` by way of a temporary file beside it, so that no reader ever sees a part."""
+    with replacing(path, text):
+        pass
+
+
+@contextmanager
+def replacing(path: Path, text: str, *, mode: int = 0o644) -> Iterator[None]:
+    """The same, once what is done in between has gone well: the text is on the disk before."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
-        Path(name).chmod(0o644)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(mode)
+        yield
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, get_args
 
 import psutil
 from filelock import FileLock, Timeout
@@ -29,10 +29,11 @@ from iogauge.bands import load_portable_bands, load_site_bands
 from iogauge.case_folders import LeftOver, remove_left_over
 from iogauge.combined import ASSESSMENT, read_night
 from iogauge.darshan.changes import with_changes
+from iogauge.detect import Calendar
 from iogauge.errors import InputError
 from iogauge.night import Night, read_run_report, write_whole
 from iogauge.past import Past, look_back
-from iogauge.sites import Partition, Site, arms_of, read_environ, read_site
+from iogauge.sites import Partition, Site, Weekday, arms_of, read_environ, read_site
 
 #: ReFrame has this long to stop its jobs after an interrupt (its own grace period for a job is 2 s), and so much more for
 #: each job of Slurm's, which it cancels and waits for one after the other.
@@ -130,6 +131,20 @@ def check_configuration(site: str) -> dict[str, Site]:
     return sites
 
 
+def calendars(site: str) -> dict[str, Calendar]:
+    """The maintenance days of each file system of a site that has any; those of all partitions count."""
+    found: dict[str, Calendar] = {}
+    for partition in read_site_configuration(site).values():
+        for name, file_system in partition.file_systems.items():
+            if file_system.maintenance is not None:
+                known, told = found.get(name, Calendar()), file_system.maintenance
+                found[name] = Calendar(
+                    known.days_of_month | set(told.days_of_month),
+                    known.weekdays | {get_args(Weekday).index(day) for day in told.weekdays},
+                )
+    return found
+
+
 @dataclass
 class Progress:
     """What is told of a run while it goes on: ``tell(done, of)`` after every case."""
@@ -203,7 +218,7 @@ def _alone() -> Iterator[Path]:
         yield runs
 
 
-def run_apart(site: str, suite: str, progress: Progress) -> Path:
+def run_apart(site: str, suite: str, progress: Progress, options: Sequence[str] = ()) -> Path:
     """Run a suite that is no night: its folder, with ReFrame's report, is kept until the next one, and not in the history.
 
     Raises :class:`InputError` when it did not get as far as a report.
@@ -216,10 +231,10 @@ def run_apart(site: str, suite: str, progress: Progress) -> Path:
             _clear(folder)
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
-        cause = _run_reframe(site, suite, (), folder, progress, stop)
+        cause = _run_reframe(site, suite, options, folder, progress, stop)
         _clear(folder)
     if cause or not (folder / "reframe.json").exists():
-        raise InputError(cause or _why_no_report(folder, suite, ()), file=folder / "reframe.log")
+        raise InputError(cause or _why_no_report(folder, suite, options), file=folder / "reframe.log")
     return folder
 
 

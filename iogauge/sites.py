@@ -78,6 +78,28 @@ class Guard(BaseModel):
     mounted_as: tuple[Text, ...] | None = None
 
 
+DayOfMonth = Annotated[int, Field(strict=True, ge=1, le=31)]
+Weekday = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+
+
+class Maintenance(BaseModel):
+    """When there usually is maintenance: nights that begin on these days are weighed by what such nights have shown.
+
+    A window that is known by its dates is told to the history instead (``iogauge history maintenance``).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    days_of_month: tuple[DayOfMonth, ...] = ()
+    weekdays: tuple[Weekday, ...] = ()
+
+    @model_validator(mode="after")
+    def _some_day(self) -> Maintenance:
+        if not self.days_of_month and not self.weekdays:
+            raise ValueError("no day; days_of_month (1 to 31), weekdays (Monday to Sunday) or both are expected")
+        return self
+
+
 class FileSystem(BaseModel):
     """A file system under the name that the site gives it.
 
@@ -87,7 +109,7 @@ class FileSystem(BaseModel):
 
     ``exclusive``: no two cases on it at once. Entries that are one and the same in truth, with other layouts perhaps, name it
     as their ``target``; without, each is its own. ``nodes`` and ``ranks_per_node`` narrow the site's axes: a node's own disk
-    has ``nodes: [1]``. ``nightly: False`` leaves it to the full suite.
+    has ``nodes: [1]``. ``nightly: False`` leaves it to the full suite. ``maintenance``: on which days there is some.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -104,6 +126,7 @@ class FileSystem(BaseModel):
     nodes: tuple[Positive, ...] = ()
     ranks_per_node: tuple[Positive, ...] = ()
     nightly: bool = True
+    maintenance: Maintenance | None = None
 
     @field_validator("quota")
     @classmethod
@@ -199,7 +222,8 @@ class Environ(BaseModel):
     MPI. ``programs`` says where upstream benchmarks
     are, by kernel. ``spack`` chooses the arm of a Spack stack from which kernels, upstream benchmarks and, unless ``darshan``
     names another one, Darshan's runtime come. ``kernels`` is the folder where they are installed, for a site that does not
-    have each night build them.
+    have each night build them. ``hdf5`` and ``mpi`` are the versions that its programs have to load, the latter as a part of
+    what MPI calls itself; ``launcher`` is the program that starts them, where it is not the partition's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -209,6 +233,9 @@ class Environ(BaseModel):
     programs: dict[Text, Text] = {}
     kernels: AbsolutePath | None = None
     spack: Choice | None = None
+    hdf5: Text | None = None
+    mpi: Text | None = None
+    launcher: Text | None = None
 
     @model_validator(mode="after")
     def _one_origin(self) -> Environ:

@@ -206,6 +206,8 @@ def print_evidence(console: Console, night: Night, key: str) -> bool:
     for case, row, verdict in found:
         console.print(f"[bold]{row.key}[/]  (configuration {row.fingerprint})")
         console.print(f"  verdict     {_styled_verdict(verdict)}  {escape(verdict.reason)}", soft_wrap=True)
+        if verdict.evidence:
+            console.print(f"  reference   {escape(verdict.evidence)}", soft_wrap=True)
         console.print(f"  observed    {' '.join(map(rate, row.observed_repeats))} {row.unit}, open to close with flush")
         raw = " ".join(map(rate, row.raw_repeats))
         console.print(

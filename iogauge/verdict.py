@@ -9,6 +9,7 @@ from statistics import median
 from typing import Literal
 
 from iogauge.assess.record import Assessment, FileSystemState, Move, Said, SeriesState
+from iogauge.detect.verdicts import FOUND_WITHIN
 from iogauge.judge import Row
 from iogauge.judge import Verdict as Judged
 
@@ -32,12 +33,13 @@ VERDICTS: tuple[Verdict, ...] = (
 @dataclass(frozen=True)
 class Told:
     """``text`` is the verdict with what qualifies it, for a table; ``reason`` says why in full. ``alarm``: somebody should
-    look at it."""
+    look at it. ``evidence``: what the detector's word rests on."""
 
     word: Verdict
     text: str
     reason: str
     alarm: bool = False
+    evidence: str = ""
 
 
 def told(row: Row, state: SeriesState | None, young: str) -> Told:
@@ -55,7 +57,7 @@ def told(row: Row, state: SeriesState | None, young: str) -> Told:
     acknowledged = state.move.acknowledged if state.word == "shifted level" and state.move else None
     text = state.word + _qualified(state) + _beside(row) + _known(muted or acknowledged)
     reason = "; ".join(filter(None, (state.reason, row.reason)))
-    return Told(state.word, text, reason, state.alarm or state.word == "invalid")
+    return Told(state.word, text, reason, state.alarm or state.word == "invalid", evidence(state))
 
 
 def _judged(row: Row, young: str) -> str:
@@ -103,17 +105,28 @@ def _known(said: Said | None) -> str:
     return f"; muted until {said.until} by {said.who}" if said.kind == "mute" else f"; acknowledged by {said.who}"
 
 
+def evidence(state: SeriesState) -> str:
+    """What the detector's verdict rests on, in a line."""
+    parts = [f"{rate(state.reference)} {state.unit} from {state.nights} nights"] if state.reference is not None else []
+    parts += [f"{state.bad_nights} of the last {state.bad_of} nights bad"] if state.bad_of else []
+    least = state.smallest_drop
+    parts += [f"could find a slowdown of {percent(least)} within {FOUND_WITHIN} nights"] if least and least < 1 else []
+    return "; ".join(parts)
+
+
 def of_file_systems(assessment: Assessment) -> Iterator[str]:
     """What of each file system is slower tonight, by how much and since when; nothing where nothing is."""
-    states = {state.key: state for state in assessment.tonight}
     for file_system in assessment.file_systems:
         if file_system.scope is not None and file_system.date == assessment.night:
-            yield _scope(file_system, [states[key] for key in file_system.scope.keys if key in states])
+            yield of_file_system(assessment, file_system)
 
 
-def _scope(file_system: FileSystemState, slow: Sequence[SeriesState]) -> str:
+def of_file_system(assessment: Assessment, file_system: FileSystemState) -> str:
+    """The same of one of them; nothing where nothing of it is slower."""
     scope = file_system.scope
-    assert scope is not None  # asked for
+    if scope is None:
+        return ""
+    slow = [state for state in assessment.tonight if state.key in scope.keys]
     moves = [state.move for state in slow if state.move is not None]
     if not moves and file_system.move is not None:
         moves = [file_system.move]
@@ -122,7 +135,7 @@ def _scope(file_system: FileSystemState, slow: Sequence[SeriesState]) -> str:
     lost = f"{percent(median(move.drop for move in moves))} slower" + (f" since {scope.began}" if scope.began else "")
     common = [change for change in moves[0].changes if all(change in move.changes for move in moves)]
     known = "" if not slow or any(state.alarm for state in slow) else "; known"
-    return f"{scope.text} {'is ' if scope.whole else ''}{lost}{_since(common)}{known}"
+    return f"{scope.text}{' is' if scope.whole else ':'} {lost}{_since(common)}{known}"
 
 
 def rate(value: float | None) -> str:

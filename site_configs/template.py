@@ -24,6 +24,9 @@ scratch = {
     "quota": "lfs quota -u $USER /scratch",
     # What this and other entries share. Left out: the entry is a file system of its own.
     "target": "scratch",
+    # Days on which there usually is maintenance, of the month, of the week, or both: a slow night that begins on one of them
+    # is no surprise (docs/detection.md). Left out: none.
+    "maintenance": {"days_of_month": [1], "weekdays": ["Tuesday"]},
 }
 
 site_configuration = {

@@ -12,8 +12,9 @@ from conftest import CHECKOUT
 from pydantic import BaseModel
 
 from iogauge.check_options import CheckOptions
+from iogauge.detect import Calendar
 from iogauge.errors import InputError
-from iogauge.nightly import read_site_configuration
+from iogauge.nightly import calendars, read_site_configuration
 from iogauge.series import key_of, parts_of
 from iogauge.sites import Environ, Partition, Site, arm_of, arms_of, read_site
 
@@ -55,7 +56,7 @@ def test_a_site_says_its_axes_and_file_systems():
         (
             lambda e: e["file_systems"]["scratch"].update(paht="/x"),
             "file_systems.scratch.paht",
-            "allowed: exclusive, guard, layout, nightly, nodes, path",
+            "allowed: exclusive, guard, layout, maintenance, nightly, nodes, path",
         ),
         (lambda e: e["file_systems"]["scratch"].pop("path"), "file_systems.scratch.path", "missing"),
         (lambda e: e["file_systems"]["scratch"].update(path=""), "file_systems.scratch.path", "at least 1"),
@@ -104,6 +105,18 @@ def test_an_unknown_site_is_answered_with_those_there_are():
     assert "template" not in str(caught.value)
 
 
+def test_the_days_of_maintenance_are_those_of_all_partitions(tmp_path, monkeypatch):
+    text = CONFIGURATION.replace('"path": "/home",', '"path": "/home", "maintenance": {"days_of_month": [1, 15]},')
+    other = EXTRAS | {
+        "file_systems": {"home": {"type": "nfs", "path": "/home", "maintenance": {"weekdays": ["Sunday"]}}}
+    }
+    text = text.replace("}]}],\n}", f"}}, {{'name': 'q', 'extras': {other}}}]}}],\n}}")
+    (tmp_path / "site_configs").mkdir()
+    (tmp_path / "site_configs" / "site.py").write_text(text)
+    monkeypatch.setattr("iogauge.nightly.checkout", lambda: tmp_path)
+    assert calendars("site") == {"home": Calendar(frozenset({1, 15}), frozenset({6}))}
+
+
 def with_changes(**changes):
     return copy.deepcopy(EXTRAS) | changes
 
@@ -146,6 +159,24 @@ def test_a_file_system_can_only_narrow_the_axes(changes, key, text):
     with pytest.raises(InputError) as caught:
         read_site(extras)
     assert caught.value.key == f"file_systems.scratch.{key}"
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("maintenance", "key", "text"),
+    [
+        ({"days_of_month": [32]}, ".days_of_month.0", "less than or equal to 31, not 32"),
+        ({"weekdays": ["Mon"]}, ".weekdays.0", "'Monday', 'Tuesday'"),
+        ({"weekday": ["Monday"]}, ".weekday", "allowed: days_of_month, weekdays"),
+        ({}, "", "days_of_month (1 to 31), weekdays (Monday to Sunday) or both"),
+    ],
+)
+def test_days_of_maintenance_that_are_none_are_named(maintenance, key, text):
+    extras = copy.deepcopy(EXTRAS)
+    extras["file_systems"]["scratch"]["maintenance"] = maintenance
+    with pytest.raises(InputError) as caught:
+        read_site(extras)
+    assert caught.value.key == f"file_systems.scratch.maintenance{key}"
     assert text in str(caught.value)
 
 

@@ -9,7 +9,7 @@ import datetime
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -37,8 +37,8 @@ from iogauge.history.schema import cases, runs
 from iogauge.measurement import SOFTWARE_NAMES, Unit
 from iogauge.night import night_of
 
-#: So many keys are worked on at a time.
-_KEYS = 50
+#: So many keys are asked for at a time.
+KEYS_AT_A_TIME = 50
 
 #: The last so many notes on a series are kept.
 NOTES_KEPT = 10
@@ -64,9 +64,8 @@ def assess(
         source = read_source(connection, site, calendars or {}, night)
         names = read_case_names(connection, source)
         series = list(read_nights(connection, source, names))
-    measured = itertools.chain.from_iterable(one.first_measured for one in series)
     actions = {one.key: source.actions_on(one.key) for one in series}
-    notes = source.notes(names, measured)
+    notes = source.notes(names, series)
     return assess_nights(site, source.night, [one.nights for one in series], actions, notes=notes)
 
 
@@ -103,6 +102,7 @@ class Source:
     versions: tuple[Mapping[str, str], ...]
     said: Sequence[operators.Action]
     windows: Sequence[operators.Maintenance]
+    renames: Sequence[operators.Rename]
 
     def nights_of(self, run_ids: Integers) -> Dates:
         """The night of each run."""
@@ -126,14 +126,14 @@ class Source:
                 found.append(detect.Action(action.kind, said, action.who, action.why, since, until))
         return found
 
-    def notes(self, names: CaseNames, measured: Iterable[CaseName]) -> list[str]:
-        """What was odd on the whole site; ``measured`` are the cases that have measured a series."""
+    def notes(self, names: CaseNames, series: Iterable[SeriesNights]) -> list[str]:
+        """What is odd on the whole site."""
         today = np.datetime64(max(datetime.date.today(), self.night))
         future = np.unique(self.run_nights[self.run_nights > today])
         found = [f"nights in the future, left out: {', '.join(map(str, future))}"] if future.size else []
-        known = set(measured)
+        measured = {name for one in series for name in one.known.measured}
         for name, refused in names.invalid.items():
-            if name not in known and refused[-1].night == np.datetime64(self.night):
+            if name not in measured and refused[-1].night == np.datetime64(self.night):
                 found.append(f"{name.name}: never measured yet, and invalid: {refused[-1].reason}")
         return found
 
@@ -175,6 +175,7 @@ def read_source(
         versions=tuple(map(dict, versions)),
         said=operators.said(connection, site),
         windows=operators.maintenance(connection, site),
+        renames=operators.renames(connection, site),
     )
 
 
@@ -204,8 +205,11 @@ class CaseNames:
     invalid: Mapping[CaseName, Sequence[InvalidCase]]
 
     def of(self, case_ids: Integers) -> Integers:
-        """The number of the name of each case."""
-        return np.asarray(self.numbers[np.searchsorted(self.ids, case_ids)])
+        """The number of the name of each case; -1 where it is not among those that were read."""
+        if not self.ids.size:
+            return np.full(len(case_ids), -1)
+        place = np.minimum(np.searchsorted(self.ids, case_ids), len(self.ids) - 1)
+        return np.where(self.ids[place] == case_ids, self.numbers[place], -1)
 
 
 def read_case_names(connection: Connection, source: Source, since: datetime.date | None = None) -> CaseNames:
@@ -230,13 +234,30 @@ def read_case_names(connection: Connection, source: Source, since: datetime.date
     return CaseNames(table[:, 0], table[:, 1], tuple(itertools.starmap(CaseName, numbers)), invalid)
 
 
+#: What is told of a night.
+Told = tuple[np.datetime64, str]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a series' nights up to ``night`` beside its measurements: the cases that had measured it, each since
+    when; its invalid cases; and what was odd."""
+
+    night: np.datetime64
+    measured: Mapping[CaseName, np.datetime64]
+    invalid: Sequence[InvalidCase]
+    notes: Sequence[Told]
+
+
+_NOTHING_KNOWN = Known(np.datetime64("0001-01-01"), {}, (), ())
+
+
 @dataclass(frozen=True)
 class SeriesNights:
-    """One series, and the cases that have measured it, each with its first night."""
+    """One series up to the source's night."""
 
     nights: Nights
-    file_system: str
-    first_measured: Mapping[CaseName, datetime.date]
+    known: Known
 
     @property
     def key(self) -> str:
@@ -251,15 +272,15 @@ def read_nights(
     keys: Iterable[str] | None = None,
     *,
     since: datetime.date | None = None,
-    first_measured: Mapping[str, Mapping[CaseName, datetime.date]] | None = None,
+    known: Mapping[str, Known] | None = None,
 ) -> Iterator[SeriesNights]:
-    """The nights of each of ``keys`` (all) that has any, in their order; of those from ``since`` on alone, if it is given.
+    """The nights of each of ``keys`` (all) that has any, in their order.
 
-    ``first_measured`` by key: what is known of the nights before.
+    With ``since``, of those from then on alone, and ``known`` says by key what is known of the nights before.
     """
     wanted = list(source.series if keys is None else keys)
-    for begin in range(0, len(wanted), _KEYS):
-        some = wanted[begin : begin + _KEYS]
+    for begin in range(0, len(wanted), KEYS_AT_A_TIME):
+        some = wanted[begin : begin + KEYS_AT_A_TIME]
         rows: dict[str, list[Measurements]] = defaultdict(list)
         every = [each for key in some for each in source.series[key]]
         for one in read_measurements(connection, every, since=_seconds_before(since), main_only=True):
@@ -268,7 +289,7 @@ def read_nights(
             measured = rows.pop(key, [])
             entries = _entries(source, measured, since) if measured else None
             if entries is not None and len(entries):
-                yield _SeriesReader(source, names, key).read(entries, (first_measured or {}).get(key, {}))
+                yield _SeriesReader(source, names, key, (known or {}).get(key, _NOTHING_KNOWN)).read(entries)
 
 
 def _seconds_before(night: datetime.date | None) -> int:
@@ -348,41 +369,44 @@ class _Repeats(Mapping[int, tuple[float, ...]]):
 
 
 class _SeriesReader:
-    """Makes the history of one key. What is odd on a night is in ``notes``, by night."""
+    """Makes the history of one key, of which ``known`` is known."""
 
-    def __init__(self, source: Source, names: CaseNames, key: str) -> None:
-        self.source, self.names, self.key = source, names, key
+    def __init__(self, source: Source, names: CaseNames, key: str, known: Known) -> None:
+        self.source, self.names, self.key, self.known = source, names, key, known
         self.series = {one.id: one for one in source.series[key]}
         self.file_system = source.series[key][0].file_system
         self.windows = source.windows_on(self.file_system)
-        self.notes: list[tuple[np.datetime64, str]] = []
+        self.notes: list[Told] = []
 
-    def read(self, entries: _Entries, known: Mapping[CaseName, datetime.date]) -> SeriesNights:
-        """``known``: the cases that measured it before, with their first nights."""
-        first_measured = self._first_measured(entries, known)
+    def read(self, entries: _Entries) -> SeriesNights:
+        """From its measurements."""
+        measured = self._measured(entries)
+        invalid = self._invalid(measured)
         self._note_clocks(entries)
         entries = self._of_one_configuration(entries)
-        entries, left_out = self._outside_maintenance(entries)
+        entries, under_maintenance = self._outside_maintenance(entries)
+        history = self._history(entries, invalid, under_maintenance)
         last = self.series[int(entries.series[-1])]
-        history = self._history(entries, self._invalid(first_measured), left_out)
-        return SeriesNights(Nights(history, cast(Unit, last.unit), last.fingerprint), self.file_system, first_measured)
+        notes = sorted([*self.known.notes, *(note for note in self.notes if note[0] > self.known.night)])
+        history = replace(history, notes=tuple(f"{night}: {text}" for night, text in notes[-NOTES_KEPT:]))
+        return SeriesNights(
+            Nights(history, cast(Unit, last.unit), last.fingerprint),
+            Known(np.datetime64(self.source.night), measured, invalid, notes),
+        )
 
-    def _first_measured(
-        self, entries: _Entries, known: Mapping[CaseName, datetime.date]
-    ) -> dict[CaseName, datetime.date]:
+    def _measured(self, entries: _Entries) -> dict[CaseName, np.datetime64]:
         numbers, first = np.unique(self.names.of(entries.case), return_index=True)
-        nights = entries.night[first].tolist()
-        here = {self.names.names[number]: night for number, night in zip(numbers.tolist(), nights, strict=True)}
-        return {**here, **known}
+        pairs = zip(numbers.tolist(), entries.night[first], strict=True)
+        here = {self.names.names[number]: night for number, night in pairs if number >= 0}
+        return {**here, **self.known.measured}
 
-    def _invalid(self, first_measured: Mapping[CaseName, datetime.date]) -> dict[np.datetime64, list[InvalidCase]]:
-        """By night; a case is of the series that it had measured by then."""
-        found: dict[np.datetime64, list[InvalidCase]] = {}
-        for name, first in first_measured.items():
-            for case in self.names.invalid.get(name, ()):
-                if case.night >= np.datetime64(first):
-                    found.setdefault(case.night, []).append(case)
-        return found
+    def _invalid(self, measured: Mapping[CaseName, np.datetime64]) -> list[InvalidCase]:
+        """A case is of the series that it had measured by then."""
+        found = list(self.known.invalid)
+        for name, first in measured.items():
+            after = max(first, self.known.night + _DAY)
+            found += [case for case in self.names.invalid.get(name, ()) if case.night >= after]
+        return sorted(found, key=lambda case: case.night)
 
     def _note(self, nights: Dates, text: str) -> None:
         self.notes += [(night, text) for night in nights[-NOTES_KEPT:]]
@@ -423,10 +447,8 @@ class _SeriesReader:
             inside |= (started >= window.begins) & (started < window.ends)
         return inside
 
-    def _history(
-        self, entries: _Entries, cases: Mapping[np.datetime64, Sequence[InvalidCase]], under: Dates
-    ) -> detect.History:
-        """``cases`` that were invalid, by night; the nights ``under`` maintenance."""
+    def _history(self, entries: _Entries, refused: Sequence[InvalidCase], under: Dates) -> detect.History:
+        """``refused``: its invalid cases; ``under``: nights under maintenance."""
         nights, begin = np.unique(entries.night, return_index=True)
         last = np.append(begin[1:], len(entries)) - 1
         true = np.isfinite(entries.rates) & (entries.rates > 0)
@@ -434,8 +456,8 @@ class _SeriesReader:
         best = np.maximum.reduceat(np.where(true, entries.rates, -np.inf), first)
         counts = np.add.reduceat(true, first, dtype=np.int64)
 
-        added = np.array([night for night in cases if night > nights[0]], "datetime64[D]")
-        dates = np.union1d(nights, added)
+        refused = [case for case in refused if case.night >= nights[0]]
+        dates = np.union1d(nights, np.array([case.night for case in refused], "datetime64[D]"))
         place = np.searchsorted(dates, nights)
         before = np.searchsorted(nights, dates, side="right") - 1  # the last one that was measured
         rates, repeats = np.full(len(dates), np.nan), np.zeros(len(dates), np.int64)
@@ -445,8 +467,8 @@ class _SeriesReader:
         slots[np.isin(dates, under)] = LEFT_OUT
 
         wrong = self._no_rates(entries, true, nights[counts < np.add.reduceat(entries.counts, begin)])
-        for night in added:
-            wrong.setdefault(night, []).extend(case.reason for case in cases[night])
+        for case in refused:
+            wrong.setdefault(case.night, []).append(case.reason)
         invalid = {}
         for night, reasons in wrong.items():
             number, reason = int(np.searchsorted(dates, night)), "; ".join(dict.fromkeys(reasons))
@@ -465,7 +487,6 @@ class _SeriesReader:
             slots=slots,
             invalid=invalid,
             repeats=_Repeats(entries.rates[true], np.append(0, np.cumsum(repeats))),
-            notes=tuple(f"{night}: {text}" for night, text in sorted(self.notes)[-NOTES_KEPT:]),
         )
 
     def _no_rates(self, entries: _Entries, true: Bools, nights: Dates) -> dict[np.datetime64, list[str]]:

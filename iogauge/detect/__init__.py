@@ -1,15 +1,18 @@
 """From a row of nights to a verdict: has a series become slower, since when, by how much, and is it alone?"""
 
-from iogauge.detect.fusion import Hint, Scope, judge_file_system, maintenance_hints, scope
+from iogauge.detect.fusion import FUSED_THRESHOLD, Fused, Hint, Scope, fuse, judge_file_system, maintenance_hints, scope
 from iogauge.detect.nightly import NightlyDetector, Verdict
 from iogauge.detect.nights import Action, Calendar, History, Night, history
-from iogauge.detect.verdicts import Change, Finding, Judged, SeriesVerdict, Track, judge, smallest_drop
+from iogauge.detect.verdicts import LOOKED_BACK, Change, Finding, Judged, SeriesVerdict, Track, judge, smallest_drop
 
 __all__ = [
+    "FUSED_THRESHOLD",
+    "LOOKED_BACK",
     "Action",
     "Calendar",
     "Change",
     "Finding",
+    "Fused",
     "Hint",
     "History",
     "Judged",
@@ -19,6 +22,7 @@ __all__ = [
     "SeriesVerdict",
     "Track",
     "Verdict",
+    "fuse",
     "history",
     "judge",
     "judge_file_system",
