@@ -26,11 +26,13 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.text import Text
 
-from iogauge import nightly, verdict
+from iogauge import nightly, status, verdict
 from iogauge.command import EVENING_HOUR, answers, new_console
 from iogauge.errors import InputError
+from iogauge.history.database import HISTORY_VARIABLE, History
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, Night
-from iogauge.report import write_report
+from iogauge.report.command import default_folder, report_site
+from iogauge.tonight import load, recent_rates
 
 SITE = "demo"
 FILE_SYSTEM = "memory"
@@ -173,6 +175,7 @@ class Stage:
         """What ``site_configs/demo.py`` reads."""
         return {
             "IOGAUGE_HOME": str(self.home),
+            HISTORY_VARIABLE: str(self.home / "history.sqlite"),
             "IOGAUGE_DEMO_MEMORY": str(self.memory),
             "IOGAUGE_DEMO_KERNELS": str(self.kernels),
             "IOGAUGE_DEMO_LIBRARY": str(self.library),
@@ -307,37 +310,39 @@ def show(console: Console, row: Row, parts: Sequence[Act]) -> list[str]:
     problems = []
     for act in parts:
         console.print(f"\n{act.title}", style="bold")
-        nights = []
+        nights: list[Played] = []
         for played in row.play(act):
-            console.print(_line(played), soft_wrap=True)
             nights.append(played)
+            console.print(_line(played), soft_wrap=True)
         if nights[-1].alarm:
-            _print_alarm(console, nights[-1])
+            _print_status(console, row.stage, nights[-1])
         problem = act.wrong(nights)
         problems += [f"{act.title}: {problem}"] if problem else []
     return problems
 
 
-def _print_alarm(console: Console, played: Played) -> None:
-    """What the night says in the morning, and where its page is."""
-    for named in played.file_systems:
-        console.print(f"     {named}", style="bold red", soft_wrap=True)
-    for _, series, told in played.night.told:
-        if told.alarm:
-            console.print(f"     {series.key}: {told.text}", soft_wrap=True)
+def _print_status(console: Console, stage: Stage, played: Played) -> None:
+    """What ``iogauge status`` says at eight in the morning."""
+    with _environment(stage.variables(0)):
+        tonight = load(SITE)
+        rates = recent_rates(History(), SITE, tonight.tonight)
+    morning = (played.night.started.astimezone() + timedelta(days=1)).replace(hour=8, minute=0)
+    console.print("\n$ iogauge status", style="bold")
+    status.print_lines(console, status.lines(tonight, rates, morning))
 
 
 def _print_end(console: Console, row: Row, seconds: float, report: Path) -> None:
-    nights = len(row.played)
-    console.print(
-        f"\n{nights} nights in {seconds:.0f} s: {seconds / nights:.1f} s each, all of them measured", style="bold"
+    home, nights = row.stage.home, len(row.played)
+    command = f"IOGAUGE_HOME={home} {nightly.checkout() / '.venv/bin/iogauge'}"
+    measured = sum(played.seconds for played in row.played)
+    said = (
+        f"\n{nights} nights in {measured:.0f} s, {measured / nights:.1f} s each, all of them measured; {seconds:.0f} s with all",
+        f"report    {report}",
+        f"the same  {command} status --site {SITE}",
+        f"nights    {home / 'runs'}: the next demonstration takes their place; your own nights and history were not touched",
     )
-    home = row.stage.home
-    console.print(f"report  {report}", soft_wrap=True)
-    console.print(
-        f"nights  {home} (the next demonstration takes their place; your own history was not touched)", soft_wrap=True
-    )
-    console.print(f"look    IOGAUGE_HOME={home} {nightly.checkout() / '.venv/bin/iogauge'} show", soft_wrap=True)
+    for line in said:
+        console.print(line, soft_wrap=True)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -378,7 +383,8 @@ def main(silent_nights: int, kernels: Path | None) -> int:
             stage = Stage(home, memory, kernels or folder / "kernels", library)
             row = Row(stage, date.today() - timedelta(days=sum(act.nights for act in parts)))
             problems = show(console, row, parts)
-            report = write_report(row.played[-1].night, home / "index.html")
+            with _environment(stage.variables(0)):
+                report = report_site(SITE, default_folder())
     except KeyboardInterrupt:
         raise InputError("the demonstration was stopped; nothing of it is left but its kernels") from None
     _print_end(console, row, time.monotonic() - begin, report)

@@ -39,7 +39,7 @@ def start(home: Path, kernels: Path, *options: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "IOGAUGE_HOME": str(home)},
+        env={**os.environ, "IOGAUGE_HOME": str(home), "IOGAUGE_HISTORY": str(home / "own.sqlite")},
     )
 
 
@@ -61,7 +61,8 @@ def played(kernels: Path, tmp_path_factory: pytest.TempPathFactory) -> Played:
     home = tmp_path_factory.mktemp("home")
     (home / "runs" / "20260101T000000Z").mkdir(parents=True)
     (home / "runs" / "20260101T000000Z" / "night.json").write_text("a user's own night", encoding="utf-8")
-    (home / "history.sqlite").write_text("a user's own history", encoding="utf-8")
+    for name in ("history.sqlite", "own.sqlite"):
+        (home / name).write_text("a user's own history", encoding="utf-8")
     before = everything_below(home)
     process = start(home, kernels, "--silent", str(SILENT))
     output, _ = process.communicate(timeout=900)
@@ -148,7 +149,23 @@ def test_each_night_has_its_line_and_the_alarm_its_words(played: Played, nights:
     assert [f"exit code {night.exit_code}" in line for night, line in zip(nights, lines, strict=True)] == [True] * len(
         lines
     )
-    assert "the whole file system memory is" in played.output
+    assert "$ iogauge status" in played.output
+    assert "the whole file system memory" in played.output
+
+
+def test_the_report_and_the_status_of_the_nights_can_be_looked_at(played: Played) -> None:
+    home = played.folder / "nights"
+    assert f"report    {home}/report/index.html" in played.output
+    assert (home / "report" / "index.html").stat().st_size > 0
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "iogauge"), "status", "--site", demo.SITE],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "IOGAUGE_HOME": str(home), "IOGAUGE_HISTORY": ""},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"site {demo.SITE}" in done.stdout
 
 
 def test_a_users_own_nights_and_memory_are_not_touched(played: Played) -> None:
