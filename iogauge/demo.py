@@ -336,7 +336,7 @@ def _print_end(console: Console, row: Row, seconds: float, report: Path) -> None
     command = f"IOGAUGE_HOME={home} {nightly.checkout() / '.venv/bin/iogauge'}"
     measured = sum(played.seconds for played in row.played)
     said = (
-        f"\n{nights} nights in {measured:.0f} s, {measured / nights:.1f} s each, all of them measured; {seconds:.0f} s with all",
+        f"\n{nights} nights in {measured:.0f} s, {measured / nights:.1f} s each; {seconds:.0f} s with all",
         f"report    {report}",
         f"the same  {command} status --site {SITE}",
         f"nights    {home / 'runs'}: the next demonstration takes their place; your own nights and history were not touched",
