@@ -222,6 +222,8 @@ class Row:
         begin = time.monotonic()
         with _environment(self.stage.variables(slowdown)):
             night, folder = nightly.run_night(SITE, "full", options=("-n", CASES), as_of=evening)
+        if night.cause.startswith("stopped by "):  # a signal, which the night took, to end itself in order
+            raise KeyboardInterrupt
         if night.exit_code == 2 or night.counts["invalid"]:
             raise InputError(_why_not_measured(night), file=folder)
         rates = {series.key: series.observed for _, series in night.rows}
