@@ -37,7 +37,8 @@ from iogauge.tonight import load, recent_rates
 SITE = "demo"
 FILE_SYSTEM = "memory"
 
-#: Written and read: a file that the ranks share, and a file of each.
+#: Written and read: a file of each rank, with data and metadata together and in two. Files that the ranks share are opened
+#: by all of them in many steps, which takes as long as the transfer where others use the machine.
 CASES = r"SegmentsCheck.*=(file-per-process|driver-split)$"
 
 #: MiB/s of each rank while the storage is well. A call then takes many times longer than the scheduler of a busy machine may
@@ -244,7 +245,8 @@ def build(kernels: Path | None, library: Path) -> None:
     """
     root = nightly.checkout()
     if kernels is not None:
-        _make("cmake", "-S", root / "kernels", "-B", kernels, "-DBUILD_TESTING=OFF", "-DCMAKE_C_COMPILER=mpicc")
+        options = ("-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF", "-DCMAKE_C_COMPILER=mpicc")
+        _make("cmake", "-S", root / "kernels", "-B", kernels, *options)
         _make("cmake", "--build", kernels, "--parallel", "2")
     source = root / "scripts" / "lib" / "demo" / "slow_storage.c"
     _make("cc", "-std=c11", "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl")
@@ -268,8 +270,8 @@ def memory_of(folder: Path) -> Path:
 
 @contextmanager
 def _own_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """A new home for the nights below ``folder``, and a storage in memory, which is gone afterwards; the home stays unless
-    the demonstration did not come to its end. What one that was killed has left is taken away."""
+    """A new home for the nights below ``folder``, and a storage in memory, which is gone afterwards; the home stays to be looked
+    at unless the demonstration was stopped. What one that was killed has left is taken away."""
     if not MEMORY.is_dir():
         raise InputError("is not there; the demonstration's storage lies in memory", file=MEMORY)
     folder.mkdir(parents=True, exist_ok=True)
@@ -288,7 +290,7 @@ def _own_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
                     shutil.rmtree(own)
                 own.mkdir(mode=0o700)
             yield home, memory
-        except BaseException:
+        except KeyboardInterrupt:
             shutil.rmtree(home, ignore_errors=True)
             raise
         finally:
