@@ -270,8 +270,8 @@ def memory_of(folder: Path) -> Path:
 
 @contextmanager
 def _own_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """A new home for the nights below ``folder``, and a storage in memory, which is gone afterwards; the home stays to be looked
-    at unless the demonstration was stopped. What one that was killed has left is taken away."""
+    """A new home for the nights below ``folder``, and a storage in memory, which is gone afterwards; the home stays unless the
+    demonstration was stopped. What one that was killed has left is taken away."""
     if not MEMORY.is_dir():
         raise InputError("is not there; the demonstration's storage lies in memory", file=MEMORY)
     folder.mkdir(parents=True, exist_ok=True)

@@ -163,6 +163,8 @@ class Site(BaseModel):
     ``{cpus_per_rank}`` are replaced. ``oversubscribe``: ranks may share cores. ``netcdf``: the kernels find a parallel
     netCDF-4 there that fits their MPI and HDF5, and it is to be tried. ``options``: volumes and the like, by kernel.
     ``portable_bands: False``: ratios to MPI-IO and POSIX are shown and not judged, as on nodes that share their cores.
+    ``checks``: the files below ``reframe_checks`` that nights look at, where it is not to be all of them: those of the other
+    kernels are then not even listed, which takes seconds.
     ``max_pending_time``: a job that has not started by then is cancelled, so that nodes that are down do not hold a night.
     """
 
@@ -180,6 +182,7 @@ class Site(BaseModel):
     portable_bands: bool = True
     max_pending_time: Duration = "12h"
     options: CheckOptions = CheckOptions()
+    checks: tuple[Text, ...] = ()
 
     def axes_of(self, file_system: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Nodes and ranks per node on one of the file systems."""

@@ -37,6 +37,7 @@ site_configuration = {
                         "file_systems": {"memory": {"type": "memory", "path": memory or "/dev/shm"}},
                         "nodes": [1],
                         "ranks_per_node": [min(2, len(os.sched_getaffinity(0)))],
+                        "checks": ["segments.py"],
                         "portable_bands": False,  # they are of memory with its own pace
                         "options": {
                             "segments": {
@@ -62,13 +63,6 @@ site_configuration = {
             "extras": {"kernels": kernels} if kernels else {},
         }
     ],
-    # The only checks that it runs: a night of seconds has no time to look at all of them.
-    "general": [
-        {
-            **common.GENERAL[0],
-            "check_search_path": [str(common.CHECKOUT / "reframe_checks" / "segments.py")],
-            "poll_rate_min": 10,
-        }
-    ],
+    "general": [{**common.GENERAL[0], "poll_rate_min": 10}],
     "logging": common.LOGGING,
 }

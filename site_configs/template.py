@@ -116,6 +116,7 @@ site_configuration = {
                         # "portable_bands": True,  # False: ratios are shown and not judged
                         # A job that has not begun by then is cancelled: nodes that are down do not hold the night.
                         # "max_pending_time": "12h",
+                        # "checks": ["particles.py", "ior.py"],  # nights look at no others
                         # "netcdf": False,  # True: there is a parallel netCDF-4 for the same MPI and HDF5
                         # Sizes: kernel to variable to value; `-S` on the command line wins. Left out, the checks' own, which
                         # are a laptop's. All kernels have repeats, warmup and time_limit (of the job).
@@ -169,8 +170,7 @@ site_configuration = {
             "ftn": "",
         }
     ],
-    # {**common.GENERAL[0], "use_login_shell": True} where jobs have no `module` otherwise; with "check_search_path" nights
-    # look at no other checks than the files named.
+    # {**common.GENERAL[0], "use_login_shell": True} where jobs have no `module` otherwise.
     "general": common.GENERAL,
     "logging": common.LOGGING,
 }
