@@ -237,7 +237,6 @@ class Environ(BaseModel):
     kernels: AbsolutePath | None = None
     spack: Choice | None = None
     hdf5: Text | None = None
-    mpi: Text | None = None
     launcher: Text | None = None
 
     @model_validator(mode="after")

@@ -67,7 +67,11 @@ class KernelBuild(FromSpack, rfm.CompileOnlyRegressionTest):
 
     def _configure(self):
         self.build_system.builddir = "build"
-        self.build_system.config_opts = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
+        self.build_system.config_opts = [
+            "-DCMAKE_BUILD_TYPE=Release",
+            "-DBUILD_TESTING=OFF",
+            "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+        ]
         self.build_system.max_concurrency = 4
         if runtime_of(self.current_environ, None) == LINKED:
             self.build_system.config_opts += ['-DIOGAUGE_DARSHAN="$(command -v darshan-config)"']
