@@ -16,6 +16,7 @@ import numpy as np
 from sqlalchemy import Connection, select
 
 from iogauge import detect
+from iogauge.assess.expected import with_expected
 from iogauge.assess.record import Assessed
 from iogauge.assess.site import Nights, assess_nights
 from iogauge.detect.bank import LEFT_OUT
@@ -23,6 +24,7 @@ from iogauge.detect.nights import NO_MAINTENANCE, Dates
 from iogauge.detect.noise import Bools, Floats, Integers
 from iogauge.errors import InputError
 from iogauge.history import operators
+from iogauge.history.comparisons import recorded
 from iogauge.history.database import History
 from iogauge.history.reading import (
     Measurements,
@@ -64,9 +66,11 @@ def assess(
         source = read_source(connection, site, calendars or {}, night)
         names = read_case_names(connection, source)
         series = list(read_nights(connection, source, names))
+        compared = recorded(connection, site)
     actions = {one.key: source.actions_on(one.key) for one in series}
     notes = source.notes(names, series)
-    return assess_nights(site, source.night, [one.nights for one in series], actions, notes=notes)
+    assessed = assess_nights(site, source.night, [one.nights for one in series], actions, notes=notes)
+    return replace(assessed, assessment=with_expected(assessed.assessment, compared))
 
 
 class CaseName(NamedTuple):

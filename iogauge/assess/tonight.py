@@ -20,6 +20,7 @@ import numpy as np
 from sqlalchemy import Connection, delete, insert, select
 
 from iogauge import detect
+from iogauge.assess.expected import with_expected
 from iogauge.assess.reading import (
     KEYS_AT_A_TIME,
     NOTES_KEPT,
@@ -37,6 +38,7 @@ from iogauge.assess.site import Together, assessment_of, file_system_of
 from iogauge.detect.nights import NO_MAINTENANCE
 from iogauge.detect.noise import KEPT_NIGHTS, Floats
 from iogauge.errors import InputError
+from iogauge.history.comparisons import recorded
 from iogauge.history.database import History
 from iogauge.history.schema import cases, states
 
@@ -64,14 +66,16 @@ def assess_tonight(
             found.update(
                 {one.key: one for one in read_nights(connection, source, names, keys, since=since, known=known)}
             )
+        compared = recorded(connection, site)
     series = [found[key] for key in source.series if key in found]
     judged = _Judged(source, series, usable)
     notes = source.notes(names, series)
     if not any(one.night >= night for one in kept):
         notes += _save(history, source, judged, usable)
-    return assessment_of(
+    assessment = assessment_of(
         site, night, [one.nights for one in series], judged.verdicts, judged.file_systems(), notes=notes
     )
+    return with_expected(assessment, compared)
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,12 @@ import click
 from iogauge import arms, nightly
 from iogauge.command import answers, new_console, progress_bar
 from iogauge.compare.plan import AND, ARMS_VARIABLE, COMPARE, LEFT, PLAN_FILE, RUNS_FILE
-from iogauge.compare.result import Comparison, of_folder
+from iogauge.compare.result import Comparison, of_folder, step_of
 from iogauge.compare.shown import print_comparison
 from iogauge.errors import InputError, Refusal
+from iogauge.history.cli import at_history
+from iogauge.history.comparisons import record
+from iogauge.history.database import History
 from iogauge.report.comparison import write_page
 
 COMPARISON_FILE = "comparison.json"
@@ -71,6 +74,7 @@ class _Minutes(click.ParamType[float]):
     "--resume", "earlier", metavar="FOLDER", help="go on with an interrupted comparison; 'latest' is the last one"
 )
 @click.option("--json", "as_json", is_flag=True, help="print the results as JSON")
+@at_history
 @click.option("--verbose", is_flag=True, help="show what ReFrame prints")
 @answers
 def compare_command(
@@ -85,6 +89,7 @@ def compare_command(
     seed: int | None,
     earlier: str | None,
     as_json: bool,
+    location: str | None,
     verbose: bool,
 ) -> int:
     """Is ARM_B slower than ARM_A? Runs of both in turn, in one allocation, until that is decided.
@@ -99,6 +104,7 @@ def compare_command(
 
     Exit codes: 0 nothing is slower; 1 something is, or a file cannot be read by the other; 2 there is no verdict.
     """
+    resumed = _earlier(earlier) if earlier else ""
     _check_arms(site, (arm_a, arm_b), file_system)
     console = new_console()
     variables: dict[str, object] = {
@@ -107,7 +113,7 @@ def compare_command(
         "repeats": repeats,
         "only": only,
         "seed": seed or 0,
-        "resume": _earlier(earlier) if earlier else "",
+        "resume": resumed,
     }
     pair = f"{arm_a}{AND}{arm_b}"
     os.environ[ARMS_VARIABLE] = pair
@@ -122,12 +128,15 @@ def compare_command(
     found = [_keep(*one) for one in _finished(folder) or _interrupted(folder, problem)]
     if not found:
         raise InputError(problem or "no case of the two arms ran", file=folder / "reframe.log")
+    problems = list(dict.fromkeys(filter(None, (_tell_history(one, location) for one, _ in found))))
     if as_json:
         click.echo(json.dumps([one.model_dump(mode="json", by_alias=True) for one, _ in found], indent=1))
     else:
         for one, kept in found:
             print_comparison(console, one)
             console.print(f"report  {kept / 'index.html'}", soft_wrap=True)
+    for problem in problems:
+        click.echo(f"iogauge: {problem}", err=True)
     return max(one.exit_code for one, _ in found)
 
 
@@ -147,6 +156,18 @@ def _check_arms(site: str, names: tuple[str, str], file_system: str | None) -> N
                 arms.build(arm)
             except Refusal as refusal:
                 raise InputError(str(refusal)) from refusal
+
+
+def _tell_history(comparison: Comparison, location: str | None) -> str:
+    """The nights after the upgrade are expected to show what was measured. What went wrong, or nothing."""
+    step = step_of(comparison)
+    if step is None:
+        return ""
+    try:
+        record(History(location), step)
+    except InputError as problem:
+        return f"the nights will not know of it: {problem}"
+    return ""
 
 
 def _kept() -> Path:

@@ -86,7 +86,6 @@ class Driver:
 
     def go(self) -> None:
         """Until all is decided or the time is up. Raises :class:`Refusal` when an arm fails or is not what it says."""
-        end = time.monotonic() + self.plan.time_limit_seconds
         if self.plan.prove:
             arms.check_comparable(*map(self._proof, self.plan.arms))
         for pattern in self.plan.patterns:
@@ -97,6 +96,7 @@ class Driver:
             self._exchange_all()
         if self.plan.count:
             self._count_all()
+        end = time.monotonic() + self.plan.time_limit_seconds
         for number, pattern in self._turns():
             if time.monotonic() + self.longest.get(pattern.name, 0.0) > end:
                 self.tell("the time is up")

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from iogauge.compare.lines import read_lines
 from iogauge.errors import Refusal
 from iogauge.measurement import Measurement, Metric
+from iogauge.series import pattern_label
 
 
 class Run(BaseModel):
@@ -51,9 +52,13 @@ def whole_pairs(runs: Iterable[Run], pattern: str, arms: Sequence[str]) -> list[
 
 @dataclass(frozen=True)
 class Rates:
-    """Best rates of each pair in one operation of one pattern, ``first`` arm and ``second``, in ``unit``; shape (pairs,)."""
+    """Best rates of each pair in one operation of one pattern, ``first`` arm and ``second``, in ``unit``; shape (pairs,).
+
+    ``series`` is what is left of the key of such a series without its place: ``benchmark/operation/pattern/interface``.
+    """
 
     pattern: str
+    series: str
     operation: str
     unit: str
     metric: Metric
@@ -83,7 +88,8 @@ def rates_of(pairs: Sequence[tuple[Run, Run]]) -> list[Rates]:
         rates = [[run.main[number].rates(metric) for run in pair] for pair in pairs]
         if all(map(all, rates)):
             first, second = zip(*([max(repeats) for repeats in pair] for pair in rates), strict=True)
-            found.append(Rates(pairs[0][0].pattern, m.operation, m.unit, metric, first, second))
+            series = f"{m.benchmark}/{m.operation}/{pattern_label(m)}/{m.interface}"
+            found.append(Rates(pairs[0][0].pattern, series, m.operation, m.unit, metric, first, second))
     return found
 
 

@@ -206,3 +206,16 @@ states = Table(
     Column("basis", String, nullable=False),
     Column("state", JSON, nullable=False),
 )
+
+#: What a comparison of two builds has measured (:mod:`iogauge.history.comparisons`): ``versions`` of the libraries in which
+#: they differ, before and after, by name; ``results`` the ratios of rates by what is left of a series' key without its place.
+comparisons = Table(
+    "comparisons",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("site", String, nullable=False, index=True),
+    Column("file_system", String, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("versions", JSON, nullable=False),
+    Column("results", JSON, nullable=False),
+)

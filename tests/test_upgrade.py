@@ -1,0 +1,277 @@
+"""After an upgrade: two real builds compared through ReFrame, the page, and what the nights after it make of the result."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from assessed import LAST_NIGHT, keys, site
+from conftest import CHECKOUT, MPI_ENVIRONMENT
+
+from iogauge import arms, hdf5_arms, nightly
+from iogauge.assess.expected import WHO, with_expected
+from iogauge.compare.exchange import Exchange
+from iogauge.compare.otherwise import Otherwise
+from iogauge.compare.result import ArmShown, Comparison, Ratio, Result, step_of
+from iogauge.history.comparisons import Compared, Step, record, recorded
+from iogauge.history.database import History
+from iogauge.measurement import Software
+from iogauge.report import comparison as page
+from iogauge.terminal import rate
+
+SLOW = "particles/write/scratch/1x1/CC/hdf5"
+
+
+def software(hdf5: str) -> Software:
+    return Software(hdf5=hdf5, mpi="Open MPI v4.1.4", suite="0.1.0", kernels="abc", compiler="GNU 12")
+
+
+def ratio(finding: str, value: float, lowest: float | None = None, highest: float | None = None) -> Ratio:
+    return Ratio(finding=finding, ratio=value, lowest=lowest, highest=highest, provable=1 - (lowest or 0))  # type: ignore[arg-type]
+
+
+def compared(**changes: object) -> Comparison:
+    results = tuple(
+        Result(
+            pattern="particles CC",
+            series=f"particles/{operation}/CC/hdf5",
+            operation=operation,
+            unit="MiB/s",
+            observed=observed,
+            raw=ratio("undecided", 1.01),
+            first=(100.0, 110.0, 105.0),
+            second=tuple(value * observed.ratio for value in (100.0, 110.0, 105.0)),
+        )
+        for operation, observed in (
+            ("write", ratio("slower", 0.8, 0.74, 0.86)),
+            ("read", ratio("not slower", 1.0, 0.97, 1.03)),
+        )
+    )
+    return Comparison(
+        site="test",
+        file_system="scratch",
+        arms=(ArmShown(name="old", software=software("1.14.3")), ArmShown(name="new", software=software("1.14.5"))),
+        hosts={"n1": 2},
+        started=datetime.datetime(2026, 11, 10, 8, tzinfo=datetime.timezone.utc),
+        seed=7,
+        margin=0.05,
+        alpha=0.05,
+        stopped="decided",
+        results=results,
+    ).model_copy(update=changes)
+
+
+# --- what the nights make of it --------------------------------------------------------------------------------------------
+
+
+def shifted() -> object:
+    """HDF5 1.14.5 came four nights ago, and one series is 20 % slower since."""
+    return site({SLOW: "shift"} | dict.fromkeys(keys(["scratch"], 4)[1:], "steady")).assessment
+
+
+def state_of(assessment: object) -> object:
+    return next(one for one in assessment.series if one.key == SLOW)  # type: ignore[attr-defined]
+
+
+def test_a_slowdown_that_was_measured_before_the_upgrade_is_known_and_no_alarm() -> None:
+    assessment = shifted()
+    assert state_of(assessment).alarm
+    step = step_of(compared())
+    assert step is not None
+    state = state_of(with_expected(assessment, [step]))
+    assert not state.alarm
+    assert state.word == "shifted level"
+    assert state.move.acknowledged.who == WHO
+    assert state.move.acknowledged.why == "measured on 2026-11-10: 20% slower, at most 26% slower"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"file_system": "home"},
+        {"versions": {"HDF5": ("1.10.8", "1.14.5")}},
+        {"results": {"particles/read/CC/hdf5": Step(ratio=0.8, lowest=0.7)}},
+        {"results": {"particles/write/CC/hdf5": Step(ratio=0.97, lowest=0.93)}},
+        {"results": {"particles/write/CC/hdf5": Step(ratio=0.8, lowest=None)}},
+    ],
+    ids=["elsewhere", "another upgrade", "another series", "more than was measured", "nothing was proven"],
+)
+def test_another_slowdown_than_the_measured_one_stays_an_alarm(change: dict[str, object]) -> None:
+    step = step_of(compared())
+    assert step is not None
+    assert state_of(with_expected(shifted(), [step.model_copy(update=change)])).alarm
+
+
+def test_more_than_was_measured_is_told_with_what_was() -> None:
+    step = Compared(
+        site="test",
+        file_system="scratch",
+        at=1_794_300_000,
+        versions={"HDF5": ("1.14.3", "1.14.5")},
+        results={"particles/write/CC/hdf5": Step(ratio=0.97, lowest=0.93)},
+    )
+    state = state_of(with_expected(shifted(), [step]))
+    assert state.notes[-1] == "more than iogauge compare measured on 2026-11-10: 3% slower, at most 7% slower"
+
+
+def test_what_was_compared_is_kept_in_the_history(history: History) -> None:
+    step = step_of(compared())
+    assert step is not None
+    assert step.versions == {"HDF5": ("1.14.3", "1.14.5")}
+    record(history, step)
+    with history.reading() as connection:
+        assert recorded(connection, "test") == [step]
+        assert recorded(connection, "other") == []
+
+
+def test_a_broken_comparison_tells_the_history_nothing() -> None:
+    assert step_of(compared(results=(), stopped="broken")) is None
+    same = compared().arms[0]
+    assert step_of(compared(arms=(same, same.model_copy(update={"name": "new"})))) is None
+
+
+# --- the page --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_says_what_is_slower_what_differs_and_what_to_do() -> None:
+    evil = "</script><b>'"
+    shown = compared(
+        exchanges=(Exchange(pattern="particles CI", writer="new", reader="old", problem=evil, file_bytes=10),),
+        otherwise=(Otherwise(pattern="particles CC", differences=("fsync: 0 became 5 (one a step)",)),),
+    )
+    text = page.render(shown)
+    for words in (
+        "new is slower than old in 1 of 2 operations",
+        "20% slower (14% to 26%)",
+        "not slower by more than 3%",
+        "fsync: 0 became 5 (one a step)",
+        "Keep the old version as the default",
+        "particles CI: old cannot read what new wrote",
+        "HDF5 1.14.3",
+        "seed 7",
+        "n1 (2 ranks)",
+        rate(105.0),
+    ):
+        assert words in text, words
+    assert "<b>" not in text
+    assert text.count("<svg") == 1
+    assert "://" not in text.replace("http://www.w3.org", "")
+
+
+def test_the_page_of_a_broken_comparison_has_no_verdict() -> None:
+    text = page.render(compared(results=(), stopped="broken", problem="arms old and new are the same build"))
+    assert "No verdict" in text
+    assert "the same build" in text
+    assert "<svg" not in text
+
+
+# --- two real builds -------------------------------------------------------------------------------------------------------
+
+
+def second_hdf5() -> str | None:
+    """The prefix of one of scripts/hdf5-arms with another HDF5 than the packages', made before by scripts/test."""
+    made = hdf5_arms.installed(nightly.home() / hdf5_arms.ARMS)
+    return next((str(arm.prefix) for arm in made if arm.mpi == "openmpi" and not arm.hdf5.startswith("1.10.")), None)
+
+
+needs_two = pytest.mark.skipif(
+    second_hdf5() is None, reason="needs a second HDF5: scripts/hdf5-arms --hdf5 1.14 --mpi openmpi makes one"
+)
+
+
+def run_compare(tmp_path: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    return subprocess.run(
+        [str(Path(sys.executable).parent / "iogauge"), "compare", *arguments],
+        cwd=CHECKOUT,
+        env={**os.environ, **MPI_ENVIRONMENT, "IOGAUGE_HOME": str(home), **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@needs_two
+def test_two_hdf5_are_compared_by_reframe_and_the_result_is_kept(tmp_path: Path) -> None:
+    arm = second_hdf5()
+    assert arm is not None
+    short = ("--file-system", "memory", "--only", "particles CC", "--time-limit", "6s", "--repeats", "1")
+    done = run_compare(tmp_path, "default", arm, *short, "--seed", "11", "--json")
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    (fields,) = json.loads(done.stdout)
+    comparison = Comparison.model_validate(fields)
+    assert comparison.seed == 11
+    assert [one.name for one in comparison.arms] == ["default", arm]
+    versions = [one.software.hdf5 for one in comparison.arms]
+    assert versions[0] != versions[1]
+    assert versions[1] == arms.resolve(arm).hdf5
+    assert {result.pattern for result in comparison.results} == {"particles CC", "particles CC collective"}
+    assert len(comparison.results[0].first) >= 1
+    assert not [one.problem for one in comparison.exchanges if one.problem]
+    assert {(one.writer, one.reader) for one in comparison.exchanges} == {
+        (a, b) for a in ("default", arm) for b in ("default", arm)
+    }
+    assert [one.pattern for one in comparison.otherwise if not one.problem] == [
+        "particles CC",
+        "particles CC collective",
+    ]
+    (kept,) = (tmp_path / "home" / "comparisons").iterdir()
+    assert {path.name for path in kept.iterdir()} >= {"comparison.json", "runs.jsonl", "plan.json", "index.html"}
+    with History(str(tmp_path / "home" / "history.sqlite")).reading() as connection:
+        assert len(recorded(connection, "local")) == 1
+    assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+    more = run_compare(tmp_path, "default", arm, *short, "--resume", "latest", "--json")
+    (fields,) = json.loads(more.stdout)
+    assert fields["seed"] == 11
+    assert len(fields["results"][0]["first"]) > len(comparison.results[0].first)
+
+
+@needs_two
+def test_an_arm_against_itself_under_another_name_gives_no_verdict(tmp_path: Path) -> None:
+    arm = second_hdf5()
+    assert arm is not None
+    prefix = arms.resolve(arm).prefix
+    done = run_compare(
+        tmp_path, arm, str(prefix), "--file-system", "memory", "--only", "particles CI", "--time-limit", "5s"
+    )
+    assert done.returncode == 2
+    assert "are the same build" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("default", "default"), "ARM_B: default twice; two arms are compared"),
+        (("default", "hdf5-9"), "no arm 'hdf5-9'; there are: "),
+        (("default", "/usr", "--file-system", "tape"), "--file-system: site local has no tape; it has disk, memory"),
+        (("default", "/usr", "--site", "nowhere"), "no site configuration for 'nowhere'"),
+        (("default", "/usr", "--resume", "latest"), "there is no comparison yet"),
+    ],
+)
+def test_what_cannot_be_compared_is_named(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = run_compare(tmp_path, *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("margin", "time"), [("0%", "15m"), ("120%", "15m"), ("five", "15m"), ("5%", "0s"), ("5%", "soon")]
+)
+def test_a_margin_and_a_time_that_are_none_are_refused(tmp_path: Path, margin: str, time: str) -> None:
+    done = run_compare(tmp_path, "default", "/usr", "--margin", margin, "--time-limit", time)
+    assert done.returncode == 2
+    assert "is expected" in done.stderr
+
+
+def test_the_history_of_last_night_is_not_touched_by_what_is_expected() -> None:
+    assessment = shifted()
+    assert with_expected(assessment, []) is assessment
+    assert assessment.night == LAST_NIGHT  # type: ignore[attr-defined]
