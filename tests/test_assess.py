@@ -21,6 +21,7 @@ from iogauge.assess.reading import assess
 from iogauge.assess.record import Assessment, SeriesState
 from iogauge.assess.tonight import assess_tonight
 from iogauge.detect import Calendar
+from iogauge.errors import InputError
 from iogauge.history import operators, schema
 from iogauge.history.database import History, next_id
 
@@ -267,13 +268,12 @@ class World:
         self.late = []
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_one_more_night_is_judged_as_all_nights_are(site, seed):
-    world = World(site, seed)
+def test_one_more_night_is_judged_as_all_nights_are(site):
+    world = World(site, 7)
     world.past(135)
-    for number in range(135, 147):
+    for number in range(135, 150):
         world.tomorrow(number)
-        if world.random.random() < 0.7:
+        if world.random.random() < 0.6:
             expected = plain(site.assess(number, **world.calendars))
             assert plain(site.tonight(number, **world.calendars)) == expected, number
             if world.random.random() < 0.2:
@@ -535,7 +535,7 @@ def test_a_site_or_night_that_is_not_there_is_named(sqlite_site):
 # --- what is slower ---------------------------------------------------------------------------------------------------
 
 
-def slowed(site: Site, keys: Sequence[str], slow: Sequence[str], nights: int = 60) -> str | None:
+def slowed(site: Site, keys: Sequence[str], slow: Sequence[str], nights: int = 36) -> str | None:
     """What is told of a file system on which some series have lost 40 % for ten nights."""
     rates = {key: noise(nights, number) for number, key in enumerate(keys)}
     rows = []
