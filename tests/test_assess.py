@@ -446,12 +446,11 @@ def test_another_unit_or_configuration_begins_anew_and_alarms_nobody(sqlite_site
     one = only(sqlite_site.assess())
     assert (one.word, one.unit, one.rate, one.nights) == ("no reference", "operations/s", pytest.approx(3), 5)
     assert one.notes == (f"{day(40)}: in operations/s from here on, in MiB/s before",)
-    sqlite_site.fingerprint = {WRITE: "0"}
-    sqlite_site.night(44, {WRITE: (9.0,)}, hour=30)
+    sqlite_site.unit = "MiB/s"
+    sqlite_site.night(44, {WRITE: (9.0,)}, hour=30)  # somebody tries once more what was there before
     one = only(sqlite_site.assess())
-    assert (one.rate, one.notes[-1]) == (
-        pytest.approx(3), f"{day(44)}: measured with several configurations: the older one's rates count"
-    )  # fmt: skip
+    told = f"{day(44)}: measured with several configurations: the usual one's rates count"
+    assert (one.rate, one.notes[-1]) == (pytest.approx(3), told)
 
 
 def test_a_change_of_software_is_named_as_people_name_it(sqlite_site):
