@@ -268,13 +268,12 @@ class World:
         self.late = []
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_one_more_night_is_judged_as_all_nights_are(site, seed):
-    world = World(site, seed)
+def test_one_more_night_is_judged_as_all_nights_are(site):
+    world = World(site, 7)
     world.past(135)
-    for number in range(135, 147):
+    for number in range(135, 150):
         world.tomorrow(number)
-        if world.random.random() < 0.7:
+        if world.random.random() < 0.6:
             expected = plain(site.assess(number, **world.calendars))
             assert plain(site.tonight(number, **world.calendars)) == expected, number
             if world.random.random() < 0.2:
@@ -447,12 +446,11 @@ def test_another_unit_or_configuration_begins_anew_and_alarms_nobody(sqlite_site
     one = only(sqlite_site.assess())
     assert (one.word, one.unit, one.rate, one.nights) == ("no reference", "operations/s", pytest.approx(3), 5)
     assert one.notes == (f"{day(40)}: in operations/s from here on, in MiB/s before",)
-    sqlite_site.fingerprint = {WRITE: "0"}
-    sqlite_site.night(44, {WRITE: (9.0,)}, hour=30)
+    sqlite_site.unit = "MiB/s"
+    sqlite_site.night(44, {WRITE: (9.0,)}, hour=30)  # somebody tries once more what was there before
     one = only(sqlite_site.assess())
-    assert (one.rate, one.notes[-1]) == (
-        pytest.approx(3), f"{day(44)}: measured with several configurations: the older one's rates count"
-    )  # fmt: skip
+    told = f"{day(44)}: measured with several configurations: the usual one's rates count"
+    assert (one.rate, one.notes[-1]) == (pytest.approx(3), told)
 
 
 def test_a_change_of_software_is_named_as_people_name_it(sqlite_site):
@@ -536,7 +534,7 @@ def test_a_site_or_night_that_is_not_there_is_named(sqlite_site):
 # --- what is slower ---------------------------------------------------------------------------------------------------
 
 
-def slowed(site: Site, keys: Sequence[str], slow: Sequence[str], nights: int = 60) -> str | None:
+def slowed(site: Site, keys: Sequence[str], slow: Sequence[str], nights: int = 36) -> str | None:
     """What is told of a file system on which some series have lost 40 % for ten nights."""
     rates = {key: noise(nights, number) for number, key in enumerate(keys)}
     rows = []

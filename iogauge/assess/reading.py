@@ -49,6 +49,7 @@ NOTES_KEPT = 10
 _NO_CAUSE = ("suite", "spack_arm")
 
 _DAY = np.timedelta64(1, "D")
+_LONG_AGO = np.datetime64("0001-01-01")
 
 
 def assess(
@@ -245,15 +246,17 @@ Told = tuple[np.datetime64, str]
 @dataclass(frozen=True)
 class Known:
     """What is known of a series' nights up to ``night`` beside its measurements: the cases that had measured it, each since
-    when; its invalid cases; and what was odd."""
+    when; its invalid cases; and what was odd. Its nights are read from ``since`` on, which has that ``configuration``."""
 
     night: np.datetime64
     measured: Mapping[CaseName, np.datetime64]
     invalid: Sequence[InvalidCase]
     notes: Sequence[Told]
+    since: np.datetime64 = _LONG_AGO
+    configuration: str = ""
 
 
-_NOTHING_KNOWN = Known(np.datetime64("0001-01-01"), {}, (), ())
+_NOTHING_KNOWN = Known(_LONG_AGO, {}, (), ())
 
 
 @dataclass(frozen=True)
@@ -291,9 +294,11 @@ def read_nights(
             rows[one.series.key].append(one)
         for key in some:
             measured = rows.pop(key, [])
-            entries = _entries(source, measured, since) if measured else None
+            of_key = (known or {}).get(key, _NOTHING_KNOWN)
+            first = max(of_key.since, _LONG_AGO if since is None else np.datetime64(since))
+            entries = _entries(source, measured, first) if measured else None
             if entries is not None and len(entries):
-                yield _SeriesReader(source, names, key, (known or {}).get(key, _NOTHING_KNOWN)).read(entries)
+                yield _SeriesReader(source, names, key, of_key).read(entries)
 
 
 def _seconds_before(night: datetime.date | None) -> int:
@@ -335,8 +340,8 @@ class _Entries:
         )
 
 
-def _entries(source: Source, rows: Sequence[Measurements], since: datetime.date | None) -> _Entries:
-    """What counts of ``rows``: no read from the page cache, and nothing after the source's night."""
+def _entries(source: Source, rows: Sequence[Measurements], since: np.datetime64) -> _Entries:
+    """What counts of ``rows``: no read from the page cache, and nothing before ``since`` or after the source's night."""
     run_ids, cached = (np.concatenate([getattr(one, name) for one in rows]) for name in ("run_id", "cached"))
     every = _Entries(
         night=source.nights_of(run_ids),
@@ -348,9 +353,7 @@ def _entries(source: Source, rows: Sequence[Measurements], since: datetime.date 
         rates=np.concatenate([one.rates for one in rows]),
     )
     order = np.lexsort((every.case, every.started, every.night))
-    counted = ~cached & (every.night <= np.datetime64(source.night))
-    if since is not None:
-        counted &= every.night >= np.datetime64(since)
+    counted = ~cached & (every.night >= since) & (every.night <= np.datetime64(source.night))
     return every.take(order[counted[order]])
 
 
@@ -378,6 +381,7 @@ class _SeriesReader:
     def __init__(self, source: Source, names: CaseNames, key: str, known: Known) -> None:
         self.source, self.names, self.key, self.known = source, names, key, known
         self.series = {one.id: one for one in source.series[key]}
+        self.numbers = {f"{one.fingerprint} {one.unit}": one.id for one in source.series[key]}
         self.file_system = source.series[key][0].file_system
         self.windows = source.windows_on(self.file_system)
         self.notes: list[Told] = []
@@ -422,13 +426,18 @@ class _SeriesReader:
         self._note(nights[1:][began[1:] < ended[:-1]], "measured before the night before it: a clock was set?")
 
     def _of_one_configuration(self, entries: _Entries) -> _Entries:
-        """On a night with several, the one that is known longest counts."""
+        """On a night with several that of the night before counts, else the one that is known longest."""
         if len(self.series) == 1:
             return entries
         _, begin, which = np.unique(entries.night, return_index=True, return_inverse=True)
-        counted = entries.series == np.minimum.reduceat(entries.series, begin)[which]
+        chosen, other = (extreme.reduceat(entries.series, begin) for extreme in (np.minimum, np.maximum))
+        for night in np.flatnonzero(chosen != other).tolist():
+            before = chosen[night - 1] if night else self.numbers.get(self.known.configuration)
+            if before in entries.series[which == night]:
+                chosen[night] = before
+        counted = entries.series == chosen[which]
         self._note(
-            np.unique(entries.night[~counted]), "measured with several configurations: the older one's rates count"
+            np.unique(entries.night[~counted]), "measured with several configurations: the usual one's rates count"
         )
         kept = entries.take(np.flatnonzero(counted))
         units = np.array([self.series[number].unit for number in kept.series.tolist()])
@@ -487,7 +496,7 @@ class _SeriesReader:
             software=np.array([self.source.software[n] for n in entries.software[last].tolist()], np.int64)[before],
             versions=self.source.versions,
             configuration=np.searchsorted(list(self.series), entries.series[last])[before],
-            configurations=tuple(f"{one.fingerprint} {one.unit}" for one in self.series.values()),
+            configurations=tuple(self.numbers),
             slots=slots,
             invalid=invalid,
             repeats=_Repeats(entries.rates[true], np.append(0, np.cumsum(repeats))),

@@ -179,6 +179,8 @@ def _known(state: Mapping[str, Any], night: datetime.date) -> Known:
         {CaseName(*name): np.datetime64(first) for *name, first in state["measured"]},
         [InvalidCase(np.datetime64(night), reason) for night, reason in state["invalid"]],
         [(np.datetime64(night), text) for night, text in state["notes"]],
+        np.datetime64(state["since"]),
+        state["configuration"],
     )
 
 
@@ -235,6 +237,7 @@ def _series_state(one: SeriesNights, before: detect.History, state: Mapping[str,
     return {
         "detector": state,
         "since": str(since),
+        "configuration": before.configurations[before.configuration[begin]],
         "measured": [[*name, str(first)] for name, first in one.known.measured.items() if first <= until],
         "invalid": [[str(night), reason] for night, reason in one.known.invalid if since <= night <= until],
         "notes": [[str(night), text] for night, text in one.known.notes if night <= until][-NOTES_KEPT:],
