@@ -62,7 +62,8 @@ def test_a_case_that_is_invalid_in_one_run_is_invalid_and_one_that_ran_once_is_k
 
 def test_the_same_case_of_two_environs_is_two_cases():
     first = make_night(*(case("write").model_copy(update={"environ": name}) for name in ("gcc", "hdf5-2")))
-    assert len(combined(first, second(*first.cases)).cases) == 2
+    both = combined(first, second(*first.cases))
+    assert [len(row.observed_repeats) for _, row in both.rows] == [6, 6]
 
 
 def test_a_run_that_did_not_end_or_measured_nothing_does_not_count_and_is_told():

@@ -131,7 +131,7 @@ def test_a_night_is_assessed_with_all_before_it_and_an_earlier_run_of_it_is_no_n
     assert {told.text.partition(",")[0] for _, _, told in night.told} == {"shifted level since 2026-03-20"}
     assert night.exit_code == 1
 
-    again = night_in(tmp_path, 25, one_night(25, hour=-20), first_run=folders[-1].name, of_night=night.night_date)
+    again = night_in(tmp_path, 25, one_night(24, hour=14), first_run=folders[-1].name, of_night=night.night_date)
     later = look_back(history, again)
     assert later.assessment is not None
     assert later.assessment.night == found.assessment.night
