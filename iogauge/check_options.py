@@ -77,6 +77,14 @@ class TilesOptions(_KernelOptions):
     columns: Positive | None = None
 
 
+class UpgradeOptions(_KernelOptions):
+    """A rank's ``mebibytes`` in each pattern; ``time_limit_minutes`` of a comparison, ``margin`` as a fraction."""
+
+    mebibytes: Positive | None = None
+    time_limit_minutes: Annotated[float, Field(gt=0, strict=True)] | None = None
+    margin: Annotated[float, Field(gt=0, lt=1, strict=True)] | None = None
+
+
 class _UpstreamOptions(_KernelOptions):
     """Of every upstream benchmark: where its ``program`` is, and how long one launch of it may take."""
 
@@ -154,6 +162,7 @@ class CheckOptions(BaseModel):
     particles: ParticlesOptions = ParticlesOptions()
     segments: SegmentsOptions = SegmentsOptions()
     tiles: TilesOptions = TilesOptions()
+    upgrade: UpgradeOptions = UpgradeOptions()
 
     def of(self, kernel: str) -> dict[str, Any]:
         """Variable to value."""

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 
 from iogauge import __version__, nightly, site_check, site_init, sweep, terminal
+from iogauge.arms_cli import arms_command
 from iogauge.bands_cli import bands_group
 from iogauge.case_folders import remove_left_over
 from iogauge.combined import read_night
-from iogauge.command import AsOf, Hours, answers, new_console
+from iogauge.command import AsOf, Hours, answers, new_console, progress_bar
+from iogauge.compare.cli import compare_command
 from iogauge.darshan import show
 from iogauge.darshan.rules import Claim
 from iogauge.errors import InputError
+from iogauge.fingerprint.cli import fingerprint_group
 from iogauge.history.cli import TIMES, at_history, at_site, history_group
 from iogauge.history.import_cli import import_command
 from iogauge.measurement import Metric
@@ -29,18 +30,6 @@ from iogauge.notify.cli import export_command, notify_command
 from iogauge.report import write_report
 from iogauge.report.command import default_folder, report_site
 from iogauge.status_cli import print_at_length, status_command
-
-
-@contextmanager
-def _progress(console: Console, title: str, *, verbose: bool) -> Iterator[nightly.Progress]:
-    """A bar that counts cases, or what ReFrame prints."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield nightly.Progress(
-            tell=lambda done, of: bar.update(task, completed=done, total=of),
-            log=console.print if verbose else lambda line: None,
-        )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -107,7 +96,7 @@ def nightly_command(
     earlier = _earlier_run(console, site, suite, of_night, as_of) if of_night is not None else None
 
     def run(as_of: datetime | None, first: Path | None) -> tuple[Night, Path]:
-        with _progress(console, f"{site}, {suite}", verbose=verbose) as progress:
+        with progress_bar(console, f"{site}, {suite}", verbose=verbose) as progress:
             return nightly.run_night(site, suite, options=options, progress=progress, as_of=as_of, first=first)
 
     began = datetime.now().astimezone()
@@ -148,18 +137,18 @@ def _again(
     run: Callable[[datetime | None, Path | None], tuple[Night, Path]],
 ) -> tuple[Night, Path]:
     """Wait, and run the night once more; whatever becomes of that, the first run counts. ``offset``: --as-of to the clock."""
-    write_report(night, folder / "index.html")
     due = datetime.now().astimezone() + timedelta(hours=hours)
-    console.print(f"first run  {terminal.counts_line(night)}")
-    console.print(
-        f"the second run begins at {due:%Y-%m-%d %H:%M:%S}; Ctrl-C: the first one alone counts", soft_wrap=True
-    )
-    with console.status("") as status:
+    with nightly.Stop() as stop, console.status("") as status:
+        write_report(night, folder / "index.html")
+        console.print(f"first run  {terminal.counts_line(night)}")
+        console.print(
+            f"the second run begins at {due:%Y-%m-%d %H:%M:%S}; Ctrl-C: the first alone counts", soft_wrap=True
+        )
 
         def tell(left: float) -> None:
             status.update(f"the second run begins in {timedelta(seconds=round(left))}")
 
-        stopped = nightly.wait(hours * 3600, tell)
+        stopped = nightly.wait(hours * 3600, stop, tell)
     if stopped:
         return nightly.add_note(folder, f"there was no second run: {stopped} while it was waited for"), folder
     try:
@@ -213,8 +202,10 @@ def show_command(words: tuple[str, ...], site: str) -> None:
 
 
 def _is_night(word: str) -> bool:
-    folders = (Path(word), nightly.home() / "runs" / word)
-    return word == "latest" or any((folder / "night.json").exists() for folder in folders)
+    """Is it the name of a night, or a folder? Else it is a key."""
+    if word == "latest" or re.fullmatch(r"\d{8}T\d{6}Z", word) or word.startswith(("/", ".")):
+        return True
+    return (Path(word) / "night.json").exists()
 
 
 @main.command("report")
@@ -385,7 +376,7 @@ def site_check_command(site: str, submit: bool, as_json: bool) -> int:
 
     Exit codes: 0 nothing is wrong; 1 there is a problem; 2 the configuration is wrong.
     """
-    with _progress(Console(stderr=True), f"{site}, {site_check.SUITE}", verbose=False) as progress:
+    with progress_bar(Console(stderr=True), f"{site}, {site_check.SUITE}", verbose=False) as progress:
         findings = site_check.check(site, submit=submit, progress=progress)
     if as_json:
         click.echo(json.dumps([finding.model_dump() for finding in findings], indent=1))
@@ -432,7 +423,10 @@ def check_config_command(site: str) -> None:
 
 main.add_command(history_group)
 main.add_command(import_command)
+main.add_command(arms_command)
 main.add_command(bands_group)
 main.add_command(status_command)
 main.add_command(notify_command)
 main.add_command(export_command)
+main.add_command(compare_command)
+main.add_command(fingerprint_group)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 import click
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 
 from iogauge.errors import InputError
+from iogauge.nightly import Progress
 
 #: When a night begins of which the date alone was given: nights are from noon to noon.
 EVENING_HOUR = 22
@@ -64,3 +68,15 @@ def new_console() -> Console:
     """As wide as the terminal; in a log lines are not broken."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=1000)
+
+
+@contextmanager
+def progress_bar(console: Console, title: str, *, verbose: bool) -> Iterator[Progress]:
+    """A bar that counts cases, or what ReFrame prints."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield Progress(
+            tell=lambda done, of: bar.update(task, completed=done, total=of),
+            log=console.print if verbose else lambda line: None,
+        )

@@ -33,6 +33,9 @@ ARM_FILE = "arm.json"
 #: Debian's names of MPI libraries, as in ``mpicc.openmpi``.
 MPIS = ("openmpi", "mpich")
 
+#: So begins the origin of an arm that is links to packages.
+FROM_PACKAGE = "Debian's package"
+
 #: Where source packages are looked for: the most settled suite that has a fitting one.
 SUITES = ("trixie", "forky", "sid", "experimental")
 
@@ -40,8 +43,8 @@ SUITES = ("trixie", "forky", "sid", "experimental")
 PACKAGES = "packages"
 SERIES = (PACKAGES, "1.14", "2")
 
-#: HDF5 2 needs it; an older one is replaced by PyPI's.
-CMAKE = (3, 26)
+#: The CMake that HDF5 2 needs, and the one before; an older one is replaced by PyPI's.
+CMAKE_OF_2, CMAKE = (3, 26), (3, 18)
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
@@ -324,22 +327,23 @@ def from_packages(folder: Path, mpi: str) -> DebianArm:
     shown = subprocess.run(
         ["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False
     )
-    source = f"Debian's package {package} {shown.stdout}".rstrip()
+    source = f"{FROM_PACKAGE} {package} {shown.stdout}".rstrip()
     return _finish(aside, folder / f"hdf5-{version}-{mpi}", version, mpi, (), source)
 
 
-def cmake(folder: Path) -> Path:
-    """A CMake that is new enough: the machine's, or PyPI's in an environment of its own."""
+def cmake(folder: Path, version: str) -> Path:
+    """A CMake that is new enough for a version of HDF5: the machine's, or PyPI's in an environment of its own."""
+    needed = CMAKE_OF_2 if _numbers(version) >= (2,) else CMAKE
     own = folder / "cmake" / "bin" / "cmake"
     for program in (shutil.which("cmake"), str(own)):
         if program and Path(program).exists():
             said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
             found = re.search(r"version (\d+)\.(\d+)", said)
-            if found and (int(found[1]), int(found[2])) >= CMAKE:
+            if found and (int(found[1]), int(found[2])) >= needed:
                 return Path(program)
     log = folder / "cmake.log"
     log.unlink(missing_ok=True)
-    what = "CMake 3.26 or newer is needed, and pip could not install it"
+    what = f"CMake {'.'.join(map(str, needed))} or newer is needed, and pip could not install it"
     _run([sys.executable, "-m", "venv", "--clear", folder / "cmake"], log, what)
     # Version 4 no longer takes what old projects ask for.
     _run([own.parent / "python", "-m", "pip", "install", "--quiet", "cmake>=3.26,<4"], log, what)
@@ -352,7 +356,7 @@ def from_source(folder: Path, archive: Archive, series: str, mpi: str, jobs: int
     suite, debian = archive.find(series)
     version = upstream(debian)
     source = archive.fetch(suite, debian)
-    program = cmake(folder)
+    program = cmake(folder, version)
     prefix = folder / f"hdf5-{version}-{mpi}"
     building = folder / "building"
     shutil.rmtree(building, ignore_errors=True)
@@ -390,9 +394,10 @@ def provide(folder: Path, series: Sequence[str], mpis: Sequence[str], jobs: int,
     left_out: dict[str, str] = {}
     with FileLock(folder / "lock"):
         archive = Archive(folder / "apt")
+        arms = _forget_upgraded(installed(folder))
         for one in series:
             for mpi in mpis:
-                if _there(installed(folder), one, mpi):
+                if any(_is(arm, one, mpi) for arm in arms):
                     continue
                 name = f"hdf5-{one}-{mpi}"
                 try:
@@ -409,18 +414,27 @@ def provide(folder: Path, series: Sequence[str], mpis: Sequence[str], jobs: int,
     return Found(arms=tuple(installed(folder)), left_out=left_out)
 
 
-def _there(arms: Sequence[DebianArm], series: str, mpi: str) -> bool:
-    """Is there an arm of it? Debian's packages are those that are installed now, not what once was."""
-    if series == PACKAGES:
-        return any(arm.mpi == mpi and arm.source.startswith("Debian's package ") and _links_hold(arm) for arm in arms)
-    return any(arm.mpi == mpi and fits(arm.hdf5, series) for arm in arms)
+def _is(arm: DebianArm, series: str, mpi: str) -> bool:
+    return arm.mpi == mpi and (_of_packages(arm) if series == PACKAGES else fits(arm.hdf5, series))
 
 
-def _links_hold(arm: DebianArm) -> bool:
-    try:
-        return header_version(arm.prefix / "include") == arm.hdf5
-    except CannotBeHad:
-        return False
+def _of_packages(arm: DebianArm) -> bool:
+    return arm.source.startswith(FROM_PACKAGE)
+
+
+def _forget_upgraded(arms: Sequence[DebianArm]) -> list[DebianArm]:
+    """Links to packages that were upgraded or removed since are no arm any more."""
+    kept = []
+    for arm in arms:
+        try:
+            fits_still = not _of_packages(arm) or header_version(arm.prefix / "include") == arm.hdf5
+        except CannotBeHad:
+            fits_still = False
+        if fits_still:
+            kept.append(arm)
+        else:
+            shutil.rmtree(arm.prefix)
+    return kept
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

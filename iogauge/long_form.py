@@ -157,7 +157,7 @@ def what_next(tonight: Tonight, state: SeriesState, regressed: Alarm | None = No
             return f"wanted? iogauge history bless {state.key} --since {move.began} --why REASON; else wait for its end"
         if move.changes:
             return (
-                "measure both versions side by side (docs/spack.md); meant to be so? "
+                "measure both side by side: iogauge compare ARM_A ARM_B; meant to be so? "
                 f"iogauge history bless {state.key} --since {move.began} --why REASON"
             )
         return f"look at {_where(tonight, state)}; known? iogauge history ack {state.key} --why REASON"

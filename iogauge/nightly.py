@@ -145,6 +145,14 @@ def calendars(site: str) -> dict[str, Calendar]:
     return found
 
 
+def known_calendars(site: str) -> dict[str, Calendar]:
+    """The same where the site has a configuration here: a night of another machine has none."""
+    try:
+        return calendars(site)
+    except InputError:
+        return {}
+
+
 @dataclass
 class Progress:
     """What is told of a run while it goes on: ``tell(done, of)`` after every case."""
@@ -154,13 +162,13 @@ class Progress:
 
 
 @dataclass
-class _Stop:
-    """Set by SIGINT and SIGTERM."""
+class Stop:
+    """What SIGINT, SIGTERM and SIGHUP set, instead of ending the program, in a ``with`` of it."""
 
     signal: int | None = None
     previous: dict[int, Any] = field(default_factory=dict)
 
-    def __enter__(self) -> _Stop:
+    def __enter__(self) -> Stop:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self.previous[number] = signal.signal(number, self._note)
         return self
@@ -218,23 +226,23 @@ def _alone() -> Iterator[Path]:
         yield runs
 
 
-def run_apart(site: str, suite: str, progress: Progress) -> Path:
+def run_apart(site: str, suite: str, progress: Progress, options: Sequence[str] = ()) -> Path:
     """Run a suite that is no night: its folder, with ReFrame's report, is kept until the next one, and not in the history.
 
     Raises :class:`InputError` when it did not get as far as a report.
     """
     folder = home() / suite
     _check_schedulers(site)
-    with _alone(), _Stop() as stop:
+    with _alone(), Stop() as stop:
         if folder.exists():
             scheduler.cancel_jobs_of(folder)
             _clear(folder)
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
-        cause = _run_reframe(site, suite, (), folder, progress, stop)
+        cause = _run_reframe(site, suite, options, folder, progress, stop)
         _clear(folder)
     if cause or not (folder / "reframe.json").exists():
-        raise InputError(cause or _why_no_report(folder, suite, ()), file=folder / "reframe.log")
+        raise InputError(cause or _why_no_report(folder, suite, options), file=folder / "reframe.log")
     return folder
 
 
@@ -294,7 +302,7 @@ def _run_locked(
         ]
     )
     meter = machine.LoadMeter()
-    with _Stop() as stop:
+    with Stop() as stop:
         cause = _run_reframe(site, suite, options, folder, progress, stop) or _not_loaded(folder)
         own = _clear(folder)
     report_path = folder / "reframe.json"
@@ -364,13 +372,12 @@ def recent_run(site: str, suite: str, before: datetime) -> Path | None:
     return None
 
 
-def wait(seconds: float, tell: Callable[[float], None]) -> str:
-    """Until the time is over, or a signal comes: its name. ``tell`` gets the seconds that are left."""
+def wait(seconds: float, stop: Stop, tell: Callable[[float], None]) -> str:
+    """Until the time is over, or a signal has come: its name. ``tell`` gets the seconds that are left."""
     end = time.monotonic() + seconds
-    with _Stop() as stop:
-        while (left := end - time.monotonic()) > 0 and stop.signal is None:
-            tell(left)
-            time.sleep(min(left, 0.2))
+    while (left := end - time.monotonic()) > 0 and stop.signal is None:
+        tell(left)
+        time.sleep(min(left, 0.2))
     return "" if stop.signal is None else signal.Signals(stop.signal).name
 
 
@@ -414,7 +421,7 @@ def _expanded(path: str) -> Path | None:
     return None if "$" in text else Path(text)
 
 
-def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, progress: Progress, stop: _Stop) -> str:
+def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, progress: Progress, stop: Stop) -> str:
     """Run it to its end; returns what stopped it early, or nothing."""
     root = checkout()
     command = [

@@ -221,7 +221,8 @@ class Environ(BaseModel):
     ``darshan`` is the library to preload, as a shell expression, or ``linked``; ``darshan_serial`` that for programs without
     MPI. ``programs`` says where upstream benchmarks
     are, by kernel. ``spack`` chooses the arm of a Spack stack from which kernels, upstream benchmarks and, unless ``darshan``
-    names another one, Darshan's runtime come.
+    names another one, Darshan's runtime come. ``hdf5`` and ``mpi`` are the versions that its programs have to load, the latter
+    as a part of what MPI calls itself; ``launcher`` is the program that starts them, where it is not the partition's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -230,6 +231,9 @@ class Environ(BaseModel):
     darshan_serial: Runtime = ""
     programs: dict[Text, Text] = {}
     spack: Choice | None = None
+    hdf5: Text | None = None
+    mpi: Text | None = None
+    launcher: Text | None = None
 
 
 def read_environ(name: str, extras: Mapping[str, Any], *, file: Path | None = None) -> Environ:

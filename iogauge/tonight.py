@@ -100,7 +100,7 @@ class Tonight:
     def _alarms(self) -> Iterator[Alarm]:
         states = {state.key: state for state in self.tonight}
         for state in states.values():
-            if state.word == "invalid" and state.muted is None:
+            if state.word == "invalid":
                 yield Alarm(state.key, state.file_system, "invalid", state.reason, state)
             elif state.alarm:
                 yield Alarm(state.key, state.file_system, "shifted level", state.reason, state)
@@ -164,7 +164,7 @@ def load(site: str) -> Tonight:
 def _assessed_now(site: str) -> Assessment:
     from iogauge.assess.reading import assess  # the database is not asked where the record lies beside the night
 
-    return assess(History(), site).assessment
+    return assess(History(), site, calendars=nightly.known_calendars(site)).assessment
 
 
 def _newest_folder(site: str) -> tuple[Path | None, Path | None]:

@@ -137,7 +137,7 @@ site_configuration = {
                             # Upstream benchmarks have program and launch_seconds, and ior, h5perf: block_bytes,
                             # transfer_bytes; hdf5_iotest: steps, arrays, rows, columns; benchio: size; h5bench: particles,
                             # steps, compute, metadata_steps, e3sm_map, plugin_path (of its async connector); fft: python,
-                            # datasets.
+                            # datasets. upgrade (iogauge compare): mebibytes, margin, time_limit_minutes.
                         },
                     },
                 }
@@ -156,6 +156,9 @@ site_configuration = {
             # darshan-config of the build's PATH; for statically linked ones. Left out: without Darshan.
             # "darshan_serial" is the same for Python: a runtime without MPI, for a serial HDF5.
             # "extras": {"darshan": "$DARSHAN_RUNTIME_DIR/lib/libdarshan.so"},
+            # Another HDF5 or MPI to compare with (docs/upgrade-hdf5.md) is one environment more, with the feature "arm":
+            # nightly suites leave it out. "hdf5" and "mpi" are the versions that its programs have to load, "launcher" what
+            # starts them where it is not the partition's: "extras": {"hdf5": "1.14.6", "mpi": "MPICH", "launcher": "mpirun.mpich"}.
             # Where upstream benchmarks are, by kernel: "extras": {"programs": {"ior": "/sw/ior/bin"}}.
             # Kernels, upstream benchmarks and Darshan from an arm of a Spack stack (docs/spack.md), instead of the CMake
             # build, PATH and "darshan": "extras": {"spack": {"stack": "hdf5", "arm": "hdf5-1.14"}}. One environment for each

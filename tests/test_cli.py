@@ -297,9 +297,11 @@ def test_a_wait_that_is_interrupted_leaves_the_first_run_a_full_night(home, runs
     made, asked = runs_made
     made.append(run_of(2, case("write")))
     wait = nightly.wait
-    monkeypatch.setattr(
-        nightly, "wait", lambda seconds, tell: wait(seconds, lambda left: os.kill(os.getpid(), signal.SIGTERM))
-    )
+
+    def stopped(seconds, stop, tell):
+        return wait(seconds, stop, lambda left: os.kill(os.getpid(), signal.SIGTERM))
+
+    monkeypatch.setattr(nightly, "wait", stopped)
     result = iogauge("nightly", "--repeat-later", "1")
     assert (result.exit_code, len(asked)) == (0, 1)
     assert "note: there was no second run: SIGTERM while it was waited for" in result.output

@@ -40,8 +40,9 @@ PROVISIONAL_NIGHTS = 30
 #: A series in which no slowdown up to this could be found within ``FOUND_WITHIN`` nights is too noisy.
 TOO_NOISY_ABOVE = 0.3
 FOUND_WITHIN = 14
-#: A slowdown has ended when the median of so many nights is back above half of it.
-END_NIGHTS = 5
+#: A slowdown has ended when the median of so many nights is back above half of it; one that comes and goes, when all of so
+#: many nights are but one.
+END_NIGHTS, END_SOME_NIGHTS = 5, 10
 #: A rise is taken as the new normal after so many nights; a slowdown never is, but by an operator's word.
 ACCEPTED_AFTER = 30
 #: Drift: the median of so many nights is below the anchor by more than this part of it and so many scales.
@@ -69,7 +70,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Finding:
-    """A level that has moved: the rate was ``before`` until ``began`` and ``after`` since; told on ``found``."""
+    """A level that has moved: the rate was ``before`` until ``began`` and ``after`` since; told on ``found``.
+
+    Where it ``comes_and_goes``, ``after`` is the rate of its slow nights alone.
+    """
 
     slower: bool
     began: datetime.date
@@ -80,6 +84,7 @@ class Finding:
     acknowledged: Action | None = None
     ended: datetime.date | None = None
     how: str = ""
+    comes_and_goes: bool = False
 
     @property
     def drop(self) -> float:
@@ -355,14 +360,19 @@ class _Run:
         row, since = self.rows[column], max(int(step.nights[column]), 1)
         rates = self.rates[: night + 1, column]
         began = np.flatnonzero(np.isfinite(rates))[-since:][0]
-        before, after = float(step.before[column]), float(np.nanmedian(rates[began:]))
+        some = bool(step.some[column])
+        slow = np.sort(rates[began:][np.isfinite(rates[began:])])
+        if some:
+            slow = slow[: (len(slow) + 1) // 2]
+        before, after = float(step.before[column]), float(np.median(slow))
         if after >= before:
             return
         if self._is_open(column):
             if row.findings[-1].slower:
                 # It went on, or got worse: the same finding, from the level before the first step.
                 first = row.findings[-1]
-                row.findings[-1] = replace(first, after=min(first.after, float(np.exp(after))))
+                lowest, still = min(first.after, float(np.exp(after))), first.comes_and_goes and some
+                row.findings[-1] = replace(first, after=lowest, comes_and_goes=still)
                 return
             self._close(column, night, "slower again")
         finding = Finding(
@@ -372,6 +382,7 @@ class _Run:
             before=float(np.exp(before)),
             after=float(np.exp(after)),
             changes=changes(row.history, int(began) - CHANGE_NIGHTS, int(began)),
+            comes_and_goes=some,
         )
         self._put(column, finding, 0.5 * (before + after))
 
@@ -417,7 +428,13 @@ class _Run:
         higher = recent > self.open.halfway[some]
         settled = now & (self.open.nights[some] >= END_NIGHTS)
         slower = self.open.slower[some]
-        for column in some[settled & slower & higher]:
+        ended = settled & slower & higher
+        for row in np.flatnonzero(ended):
+            if self.rows[some[row]].findings[-1].comes_and_goes:
+                last = self.bank.kept[some[row], -END_SOME_NIGHTS:]
+                low = (last < self.open.halfway[some[row]]).sum()
+                ended[row] = self.open.nights[some[row]] >= END_SOME_NIGHTS and low <= 1
+        for column in some[ended]:
             self._close(int(column), night, "back at its level")
         for column in some[settled & ~slower & ~higher]:
             self._close(int(column), night, "back at its level")
@@ -560,7 +577,8 @@ def smallest_drop(scale: float, bad: float, threshold: float = THRESHOLD) -> flo
 
 
 def _told(finding: Finding) -> str:
-    moved = f"{abs(finding.drop):.0%} {'slower' if finding.slower else 'faster'} since {finding.began}"
+    often = "on many nights " if finding.comes_and_goes else ""
+    moved = f"{abs(finding.drop):.0%} {'slower' if finding.slower else 'faster'} {often}since {finding.began}"
     software = f", since {', '.join(map(str, finding.changes))}" if finding.changes else ""
     known = f"; acknowledged by {finding.acknowledged.who}" if finding.acknowledged else ""
     return f"{moved}{software} ({finding.before:.4g} -> {finding.after:.4g}; told {finding.found}){known}"

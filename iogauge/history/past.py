@@ -14,7 +14,6 @@ from sqlalchemy import Connection, RowMapping, func, select
 from iogauge import nightly
 from iogauge.assess.tonight import assess_tonight
 from iogauge.darshan.summary import Summary
-from iogauge.detect import Calendar
 from iogauge.errors import InputError
 from iogauge.history.database import History
 from iogauge.history.ingest import ingest, nights_in
@@ -117,19 +116,13 @@ def look_back(history: History, folder: Path, *, seconds: float = EARLIER_SECOND
     except InputError as problem:
         return Past(notes=(*notes, f"the history cannot be read: {problem}"))
     try:
-        assessment = assess_tonight(history, night.site, night.night_date, calendars=_calendars(night.site))
+        assessment = assess_tonight(
+            history, night.site, night.night_date, calendars=nightly.known_calendars(night.site)
+        )
     except InputError as problem:
         assessment = None
         notes.append(f"not judged against the nights before: {problem}")
     return Past(earlier_nights=earlier, good=good, assessment=assessment, notes=tuple(notes))
-
-
-def _calendars(site: str) -> dict[str, Calendar]:
-    """Those of the site's configuration, where there is one here: a night of another machine has none."""
-    try:
-        return nightly.calendars(site)
-    except InputError:
-        return {}
 
 
 def _taken(history: History, folder: Path) -> Iterable[str]:

@@ -75,7 +75,8 @@ class _Known:
         self.overdue = bool(missing)
         self.states = {state.key: state for state in tonight.tonight}
         self.measured = {row.key for _, row in tonight.night.rows} if tonight.night else set()
-        self.alarms = {(one.word, one.name): one for one in tonight.alarms}
+        aloud = [one for one in tonight.alarms if one.state is None or one.state.muted is None]
+        self.alarms = {(one.word, one.name): one for one in aloud}
         self.already = {(one.word, one.name): one for one in told.alarms}
         self.together = {one.name: one for one in tonight.file_systems}
         self.whole = {name: one for name, one in self.together.items() if is_whole(one, tonight)}

@@ -1,6 +1,5 @@
 """The project's kernels: built once an environment, run in the case's own folder, believed only when their records hold."""
 
-import re
 from pathlib import Path
 
 import reframe as rfm
@@ -14,14 +13,17 @@ from iogauge.darshan.preload import LINKED
 from iogauge.errors import InputError, Refusal
 from iogauge.judge import Expectation, Judgement, invalid, judge
 from iogauge.measurement import Measurement
-from iogauge.scheduler import SLURM, why_cancelled, why_ended
 
 from .axes import CHECKOUT, Axes
 from .bands import Bands
 from .darshan import Darshan, OnceMore, runtime_of
+from .ended import Ended
 from .file_system import CASE_FOLDER, OwnFolder
 from .scheduling import OneAtATime
 from .spack import FromSpack, Origin, SpackStacks, chosen_stacks, installed_arm
+
+#: The feature of environs that are there to be compared (upgrade.py), not measured every night.
+ARM = "arm"
 
 #: What the build makes.
 KERNELS = ("blocks", "metadata", "particles", "segments", "tiles")
@@ -79,7 +81,7 @@ class KernelBuild(FromSpack, rfm.CompileOnlyRegressionTest):
         return self.view_of(choice) / "bin" / kernel
 
 
-class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, Origin, rfm.RunOnlyRegressionTest):
+class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, Origin, Ended, rfm.RunOnlyRegressionTest):
     """What writes our records: run in the case's own folder, and judged by them.
 
     A check gives ``kernel`` (also the word before ``: error:`` in what it says when it fails), ``pattern()`` (the record's
@@ -90,10 +92,8 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, Origin, rfm.RunO
     kernel = ""
     interface = "hdf5"
     collective = False
-    #: The word before ``: error:``, where it is not ``kernel``.
-    voice = ""
 
-    valid_prog_environs = ["*"]
+    valid_prog_environs = [f"-{ARM}"]
     sourcesdir = str(CHECKOUT / "reframe_checks" / "src")
     time_limit = "3m"
 
@@ -120,8 +120,7 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, Origin, rfm.RunO
 
     @run_before("run")
     def keep_records(self):
-        self.postrun_cmds = ["iogauge_ended $?", *self.postrun_cmds]
-        self.keep_files += [self.records_file, "exit_code.txt"]
+        self.keep_files += [self.records_file]
 
     @sanity_function
     def is_true(self):
@@ -129,7 +128,7 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, Origin, rfm.RunO
         stage = Path(self.stagedir)
         site = self.site
         try:
-            problem = self._failure(stage)
+            problem = self.failure()
             if problem:
                 raise Refusal(problem)
             measurements = self.with_origin(self.read_measurements(stage))
@@ -161,33 +160,6 @@ class RecordsCheck(Axes, OwnFolder, OneAtATime, Bands, Darshan, Origin, rfm.RunO
         valid = judgement.verdict != "invalid"
         self.judged = judgement if valid else None
         return sn.assert_true(valid, f"invalid: {'; '.join(judgement.reasons)}")
-
-    def _failure(self, stage: Path) -> str:
-        """Why the job did not end as it should, in the scheduler's, the guard's, the kernel's or the shell's words; empty
-        when it did.
-        """
-        code = stage / "exit_code.txt"
-        text = code.read_text(encoding="utf-8").strip() if code.exists() else ""
-        if text == "0":
-            return ""
-        said_in = stage / str(self.stderr)
-        errors = said_in.read_text(encoding="utf-8", errors="replace") if said_in.exists() else ""
-        said = re.findall(rf"^(?:iogauge: guard|{self.voice or self.kernel}: error): (.*)$", errors, re.MULTILINE)
-        cause = why_ended(self.job.state, errors)
-        if cause:
-            return f"the job was ended before its time: {cause}{self._why_cancelled()}"
-        ended = f"the kernel ended with exit code {text}" if text else "the job ended before the kernel did"
-        last = [line for line in errors.splitlines() if line.strip(" -")][-3:]
-        afterwards = stage / "free_afterwards.txt"
-        free = f"; {afterwards.read_text(encoding='utf-8').strip()}" if afterwards.exists() else ""
-        return f"{ended}: {said[0] if said else ' / '.join(last) or 'nothing on stderr'}{free}"
-
-    def _why_cancelled(self) -> str:
-        if "CANCELLED" not in (self.job.state or "") or self.current_partition.scheduler.registered_name not in SLURM:
-            return ""
-        waited = self.job.max_pending_time if self.job.is_cancelling else None
-        reason = why_cancelled(self.job.jobid, self.job.submit_time, waited)
-        return f"; {reason}" if reason else ""
 
 
 class KernelCheck(OnceMore, RecordsCheck):
