@@ -108,7 +108,7 @@ def nightly_command(
     console.print(f"night   {page}", soft_wrap=True)
     try:
         console.print(f"report  {report_site(site, default_folder())}", soft_wrap=True)
-    except (InputError, OSError) as problem:  # the night is judged whatever becomes of the report
+    except Exception as problem:  # the night is judged, and its exit code stands, whatever becomes of the report
         console.print(f"report  not written: {problem}", soft_wrap=True, markup=False)
     return night.exit_code
 
