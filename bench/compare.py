@@ -84,6 +84,7 @@ def main(
             ranks=ranks,
             exchange=False,
             count=False,
+            prove=False,
         )
         comparison = _compared(plan, folder)
         counts[_found(comparison)] += 1

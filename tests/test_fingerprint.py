@@ -21,7 +21,7 @@ from iogauge.darshan.preload import configuration, files_of_case, variables
 from iogauge.errors import InputError, Refusal
 from iogauge.fingerprint import text
 from iogauge.fingerprint.cases import CASES, FOLDER, kept_at
-from iogauge.fingerprint.cli import layers_for
+from iogauge.fingerprint.check import layers_for
 from iogauge.fingerprint.counted import files_of, plain_name, read_processes
 from iogauge.fingerprint.darshan import from_logs
 from iogauge.fingerprint.differences import KINDS, differences
@@ -171,6 +171,16 @@ def test_the_same_change_of_many_objects_is_told_once():
     assert texts(before, after) == [
         "object h is new",
         "2 datasets (x and 1 more): bytes of the object header: 272 became 288",
+    ]
+
+
+def test_reads_while_a_file_is_written_and_calls_while_it_is_read_are_told_as_such():
+    before = print_of({"pread": moves((8, 1))}, read={"pread": moves((8, 1)), "lseek": numbered(1)})
+    after = print_of({"pread": moves((8, 2))}, read={"pread": moves((8, 2)), "lseek": numbered(2)})
+    assert texts(before, after) == [
+        "reads: 1 became 2: one of 8 bytes more (in the file opened to be written)",
+        "reads: 1 became 2: one of 8 bytes more",
+        "lseek: 1 became 2 (in the file opened to be read)",
     ]
 
 
@@ -581,7 +591,10 @@ def test_check_says_when_nothing_is_kept_for_the_version_at_hand(tmp_path, kerne
             ("record", "particles", "--kernels", "{kernels}", "--", "--steps", "2"),
             "'particles': KERNEL/PATTERN is expected",
         ),
-        (("record", "particles/CC"), "--kernels: missing; the build folder of the kernels is required"),
+        (
+            ("record", "particles/CC"),
+            "--kernels: missing; the kernels' build folder",
+        ),
         (("record", "particles/CC", "--kernels", "/nowhere"), "/nowhere: no such folder"),
         (("record", "particles/CC", "--kernels", "{checkout}"), "has no libiogauge_fingerprint.so: build the kernels"),
         (("record", "nothing/x", "--kernels", "{kernels}", "--", "--steps", "2"), "there is no kernel 'nothing'"),

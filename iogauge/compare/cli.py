@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from contextlib import suppress
@@ -12,12 +13,12 @@ from typing import Any
 
 import click
 
-from iogauge import nightly
+from iogauge import arms, nightly
 from iogauge.command import answers, new_console, progress_bar
-from iogauge.compare.plan import AND, COMPARE, LEFT, PLAN_FILE, RUNS_FILE
+from iogauge.compare.plan import AND, ARMS_VARIABLE, COMPARE, LEFT, PLAN_FILE, RUNS_FILE
 from iogauge.compare.result import Comparison, of_folder
 from iogauge.compare.shown import print_comparison
-from iogauge.errors import InputError
+from iogauge.errors import InputError, Refusal
 from iogauge.report.comparison import write_page
 
 COMPARISON_FILE = "comparison.json"
@@ -57,7 +58,7 @@ class _Minutes(click.ParamType[float]):
 @click.command("compare")
 @click.argument("arm_a")
 @click.argument("arm_b")
-@click.option("--site", default="local", show_default=True, help="site_configs/SITE.py, whose environs are the arms")
+@click.option("--site", default="local", show_default=True, help="site_configs/SITE.py, which says where it runs")
 @click.option("--file-system", help="of the site; default: all, one after the other")
 @click.option("--only", default="", metavar="TEXT", help="only patterns with this in their names")
 @click.option(
@@ -88,16 +89,17 @@ def compare_command(
 ) -> int:
     """Is ARM_B slower than ARM_A? Runs of both in turn, in one allocation, until that is decided.
 
-    ARM_A and ARM_B: environs of the site.
+    An arm is an environ of the site, one of scripts/hdf5-arms, STACK/ARM of Spack, or the prefix of an HDF5; iogauge arms
+    lists them.
 
     \b
     Examples:
-      iogauge compare default hdf5-1_14_6
-      iogauge compare default hdf5-1_14_6 --file-system memory --only particles --margin 10% --time-limit 5m
+      iogauge compare hdf5-1.10.8-openmpi hdf5-1.14.6-openmpi
+      iogauge compare default hdf5-1.14.6-openmpi --file-system memory --only particles --margin 10% --time-limit 5m
 
     Exit codes: 0 nothing is slower; 1 something is, or a file cannot be read by the other; 2 there is no verdict.
     """
-    _check_arms(site, arm_a, arm_b, file_system)
+    _check_arms(site, (arm_a, arm_b), file_system)
     console = new_console()
     variables: dict[str, object] = {
         "margin": margin,
@@ -107,7 +109,9 @@ def compare_command(
         "seed": seed or 0,
         "resume": _earlier(earlier) if earlier else "",
     }
-    options = ["-n", rf"UpgradeCheck.*%file_system={file_system or '[^%]*'}\s*%arms={arm_a}{AND}{arm_b}$"]
+    pair = f"{arm_a}{AND}{arm_b}"
+    os.environ[ARMS_VARIABLE] = pair
+    options = ["-n", rf"UpgradeCheck.*%file_system={file_system or '[^%]*'}\s*%arms={re.escape(pair)}$"]
     options += [word for name, value in variables.items() if value for word in ("-S", f"UpgradeCheck.{name}={value}")]
     problem = ""
     with progress_bar(console, f"{arm_a} and {arm_b} on {site}", verbose=verbose) as progress:
@@ -127,22 +131,22 @@ def compare_command(
     return max(one.exit_code for one, _ in found)
 
 
-def _check_arms(site: str, arm_a: str, arm_b: str, file_system: str | None) -> None:
-    """Raises :class:`InputError` with what there is."""
-    if arm_a == arm_b:
-        raise InputError(f"{arm_a} twice; two arms are compared", key="ARM_B")
-    partitions = [p for system in nightly.read_configuration(site)["systems"] for p in system["partitions"]]
-    known = list(dict.fromkeys(name for partition in partitions for name in partition["environs"]))
-    for key, name in (("ARM_A", arm_a), ("ARM_B", arm_b)):
-        if name not in known:
-            raise InputError(f"site {site} has no environ {name}; it has {', '.join(known)}", key=key)
-    if not any({arm_a, arm_b} <= set(partition["environs"]) for partition in partitions):
-        raise InputError(f"no partition of site {site} has both environs, {arm_a} and {arm_b}", key="ARM_B")
+def _check_arms(site: str, names: tuple[str, str], file_system: str | None) -> None:
+    """Build the kernels of arms that are no environs. Raises :class:`InputError` with what there is."""
+    if names[0] == names[1]:
+        raise InputError(f"{names[0]} twice; two arms are compared", key="ARM_B")
     systems = [name for model in nightly.read_site_configuration(site).values() for name in model.file_systems]
     if file_system is not None and file_system not in systems:
         raise InputError(
             f"site {site} has no {file_system}; it has {', '.join(dict.fromkeys(systems))}", key="--file-system"
         )
+    for name in names:
+        arm = arms.resolve(name, site)
+        if arm.kind != "environ":
+            try:
+                arms.build(arm)
+            except Refusal as refusal:
+                raise InputError(str(refusal)) from refusal
 
 
 def _kept() -> Path:
