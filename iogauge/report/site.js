@@ -101,7 +101,8 @@ function offerSpans(figure, view, data) {
     place.append(button);
   }
   place.hidden = false;
-  place.children[spans.includes(120) ? 1 : spans.length].click();
+  const usual = spans.indexOf(window.innerWidth < 600 ? 30 : 120);
+  place.children[usual < 0 ? spans.length : usual].click();
 }
 
 function drawPlots() {

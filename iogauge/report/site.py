@@ -203,7 +203,7 @@ class _Pages:
             (move.began, move.ended or datetime.date.max)
             for shown in self.series
             for move in shown.state.moves
-            if move.slower and move.acknowledged is None
+            if move.slower and move.acknowledged is None and shown.state.muted is None
         ]
         dates = {night for shown in self.series for night in shown.line.dates[-_LOOKED_BACK:].tolist()}
         good = next(
