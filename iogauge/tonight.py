@@ -126,7 +126,7 @@ class Tonight:
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
-        """Series by verdict, worst first; an invalid case that has never measured any counts once, and so does a skipped one."""
+        """Series by verdict, worst first; an invalid case that never measured any counts once, and so does a skipped one."""
         found = Counter(verdict.word for verdict in self.verdicts.values())
         found["invalid"] += sum(one.name not in self.verdicts for one in self.alarms)
         cases = self.night.cases if self.night else ()
