@@ -7,6 +7,7 @@ fetches and checks by their signed hashes. What cannot be had is named with the 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -33,6 +34,9 @@ ARM_FILE = "arm.json"
 #: Debian's names of MPI libraries, as in ``mpicc.openmpi``.
 MPIS = ("openmpi", "mpich")
 
+#: So begins the origin of an arm that is links to packages.
+FROM_PACKAGE = "Debian's package"
+
 #: Where source packages are looked for: the most settled suite that has a fitting one.
 SUITES = ("trixie", "forky", "sid", "experimental")
 
@@ -40,8 +44,8 @@ SUITES = ("trixie", "forky", "sid", "experimental")
 PACKAGES = "packages"
 SERIES = (PACKAGES, "1.14", "2")
 
-#: HDF5 2 needs it; an older one is replaced by PyPI's.
-CMAKE = (3, 26)
+#: The CMake that HDF5 2 needs, and the one before; an older one is replaced by PyPI's.
+CMAKE_OF_2, CMAKE = (3, 26), (3, 18)
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
@@ -219,19 +223,20 @@ class Archive:
         shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         return re.findall(r"^Version: (\S+)$", shown, re.MULTILINE)
 
-    def find(self, series: str) -> tuple[str, str]:
-        """The suite and Debian's version of the newest HDF5 of a series in the most settled suite that has one."""
-        asked = []
+    def get(self, series: str) -> tuple[str, str, Path]:
+        """The newest HDF5 of a series in the most settled suite that really has one: the suite, Debian's version, and the
+        archive of its sources. A list can name files that the archive no longer holds. Raises :class:`CannotBeHad`."""
+        reasons = []
         for suite in SUITES:
             try:
                 versions = [version for version in self.offers(suite) if fits(upstream(version), series)]
+                if versions:
+                    newest = max(versions, key=lambda version: (_numbers(upstream(version)), version))
+                    return suite, newest, self.fetch(suite, newest)
+                reasons.append(f"{suite} has none")
             except CannotBeHad as reason:
-                asked.append(str(reason))
-                continue
-            if versions:
-                return suite, max(versions, key=lambda version: (_numbers(upstream(version)), version))
-            asked.append(f"{suite} has none")
-        raise CannotBeHad(f"no source package of HDF5 {series}: {'; '.join(dict.fromkeys(asked))}")
+                reasons.append(str(reason))
+        raise CannotBeHad(f"no source package of HDF5 {series}: {'; '.join(dict.fromkeys(reasons))}")
 
     def fetch(self, suite: str, version: str) -> Path:
         """The archive of that version's sources; APT checks it against the hash in the suite's signed list."""
@@ -324,22 +329,23 @@ def from_packages(folder: Path, mpi: str) -> DebianArm:
     shown = subprocess.run(
         ["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False
     )
-    source = f"Debian's package {package} {shown.stdout}".rstrip()
+    source = f"{FROM_PACKAGE} {package} {shown.stdout}".rstrip()
     return _finish(aside, folder / f"hdf5-{version}-{mpi}", version, mpi, (), source)
 
 
-def cmake(folder: Path) -> Path:
-    """A CMake that is new enough: the machine's, or PyPI's in an environment of its own."""
+def cmake(folder: Path, version: str) -> Path:
+    """A CMake that is new enough for a version of HDF5: the machine's, or PyPI's in an environment of its own."""
+    needed = CMAKE_OF_2 if _numbers(version) >= (2,) else CMAKE
     own = folder / "cmake" / "bin" / "cmake"
     for program in (shutil.which("cmake"), str(own)):
         if program and Path(program).exists():
             said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
             found = re.search(r"version (\d+)\.(\d+)", said)
-            if found and (int(found[1]), int(found[2])) >= CMAKE:
+            if found and (int(found[1]), int(found[2])) >= needed:
                 return Path(program)
     log = folder / "cmake.log"
     log.unlink(missing_ok=True)
-    what = "CMake 3.26 or newer is needed, and pip could not install it"
+    what = f"CMake {'.'.join(map(str, needed))} or newer is needed, and pip could not install it"
     _run([sys.executable, "-m", "venv", "--clear", folder / "cmake"], log, what)
     # Version 4 no longer takes what old projects ask for.
     _run([own.parent / "python", "-m", "pip", "install", "--quiet", "cmake>=3.26,<4"], log, what)
@@ -349,10 +355,9 @@ def cmake(folder: Path) -> Path:
 def from_source(folder: Path, archive: Archive, series: str, mpi: str, jobs: int) -> DebianArm:
     """Build the newest HDF5 of a series aside, and move it to its place when it is whole."""
     compiler = wrappers(mpi)["mpicc"]
-    suite, debian = archive.find(series)
+    suite, debian, source = archive.get(series)
     version = upstream(debian)
-    source = archive.fetch(suite, debian)
-    program = cmake(folder)
+    program = cmake(folder, version)
     prefix = folder / f"hdf5-{version}-{mpi}"
     building = folder / "building"
     shutil.rmtree(building, ignore_errors=True)
@@ -385,22 +390,21 @@ def from_source(folder: Path, archive: Archive, series: str, mpi: str, jobs: int
 
 
 def provide(folder: Path, series: Sequence[str], mpis: Sequence[str], jobs: int, tell: Callable[[str], None]) -> Found:
-    """Every arm that was asked for and can be had; those that are there already are kept. One build at a time."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Every arm that was asked for and can be had; those that are there already are kept. One build at a time, for which
+    nobody waits who has what he wants."""
+    wanted = list(itertools.product(series, mpis))
     left_out: dict[str, str] = {}
-    with FileLock(folder / "lock"):
-        archive = Archive(folder / "apt")
-        for one in series:
-            for mpi in mpis:
-                if _there(installed(folder), one, mpi):
+    if not all(_is_there(folder, *one) for one in wanted):
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / "lock"):
+            _forget_upgraded(folder)
+            archive = Archive(folder / "apt")
+            for one, mpi in wanted:
+                if _is_there(folder, one, mpi):
                     continue
                 name = f"hdf5-{one}-{mpi}"
                 try:
-                    if one == PACKAGES:
-                        arm = from_packages(folder, mpi)
-                    else:
-                        tell(f"{name}: building, which takes minutes; the log: {folder}/hdf5-*-{mpi}.log")
-                        arm = from_source(folder, archive, one, mpi, jobs)
+                    arm = _make(folder, archive, one, mpi, jobs, tell)
                 except CannotBeHad as reason:
                     left_out[name] = str(reason)
                     tell(f"{name}: left out: {reason}")
@@ -409,18 +413,36 @@ def provide(folder: Path, series: Sequence[str], mpis: Sequence[str], jobs: int,
     return Found(arms=tuple(installed(folder)), left_out=left_out)
 
 
-def _there(arms: Sequence[DebianArm], series: str, mpi: str) -> bool:
-    """Is there an arm of it? Debian's packages are those that are installed now, not what once was."""
-    if series == PACKAGES:
-        return any(arm.mpi == mpi and arm.source.startswith("Debian's package ") and _links_hold(arm) for arm in arms)
-    return any(arm.mpi == mpi and fits(arm.hdf5, series) for arm in arms)
+def _make(folder: Path, archive: Archive, one: str, mpi: str, jobs: int, tell: Callable[[str], None]) -> DebianArm:
+    if one == PACKAGES:
+        return from_packages(folder, mpi)
+    tell(f"hdf5-{one}-{mpi}: building, which takes minutes; the log: {folder}/hdf5-{one}*-{mpi}.log")
+    return from_source(folder, archive, one, mpi, jobs)
 
 
-def _links_hold(arm: DebianArm) -> bool:
+def _is_there(folder: Path, series: str, mpi: str) -> bool:
+    return any(
+        arm.mpi == mpi and _holds(arm) and (_of_packages(arm) if series == PACKAGES else fits(arm.hdf5, series))
+        for arm in installed(folder)
+    )
+
+
+def _of_packages(arm: DebianArm) -> bool:
+    return arm.source.startswith(FROM_PACKAGE)
+
+
+def _holds(arm: DebianArm) -> bool:
+    """Links to packages that were upgraded or removed since are no arm any more."""
     try:
-        return header_version(arm.prefix / "include") == arm.hdf5
+        return not _of_packages(arm) or header_version(arm.prefix / "include") == arm.hdf5
     except CannotBeHad:
         return False
+
+
+def _forget_upgraded(folder: Path) -> None:
+    for arm in installed(folder):
+        if not _holds(arm):
+            shutil.rmtree(arm.prefix)
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

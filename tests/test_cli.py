@@ -149,7 +149,8 @@ def test_latest_is_the_last_night_and_a_night_can_be_named(home):
 @pytest.mark.parametrize(("command", "words"), [("show", "no night yet; start one"), ("report", "no history yet")])
 def test_no_night_yet_and_no_such_night_are_one_line(home, command, words):
     assert words in one_line_error(iogauge(command))
-    assert "no such night" in one_line_error(iogauge(command, "20200101T000000Z"))
+    asked = (command, "20200101T000000Z", *["x"] * (command == "show"))  # one word alone may be a key
+    assert "no such night" in one_line_error(iogauge(*asked))
 
 
 def test_a_spoiled_record_is_one_line_with_its_file(home):
@@ -267,7 +268,7 @@ def test_a_night_is_repeated_later_and_the_verdict_is_of_both(home, runs_made):
     assert "first run  0 invalid, 1 regressed" in result.output
     assert "the second run begins at " in result.output
     assert "two runs of this night" in result.output
-    assert result.output.rstrip().endswith("20261121T060000Z/index.html")
+    assert "20261121T060000Z/index.html" in result.output
 
 
 def test_the_second_run_stands_as_much_later_than_the_first_as_it_is(home, runs_made):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import signal
 import stat
 import subprocess
@@ -14,13 +13,15 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from conftest import CHECKOUT, MPI_ENVIRONMENT, needs_mpich
+from conftest import CHECKOUT, MPI_ENVIRONMENT, needs_mpich, run_mpi
+from test_darshan_runs import runtime
 
 from iogauge.cli import main
+from iogauge.darshan.preload import configuration, files_of_case, variables
 from iogauge.errors import InputError, Refusal
 from iogauge.fingerprint import text
 from iogauge.fingerprint.cases import CASES, FOLDER, kept_at
-from iogauge.fingerprint.cli import layers_for
+from iogauge.fingerprint.check import layers_for
 from iogauge.fingerprint.counted import files_of, plain_name, read_processes
 from iogauge.fingerprint.darshan import from_logs
 from iogauge.fingerprint.differences import KINDS, differences
@@ -170,6 +171,16 @@ def test_the_same_change_of_many_objects_is_told_once():
     assert texts(before, after) == [
         "object h is new",
         "2 datasets (x and 1 more): bytes of the object header: 272 became 288",
+    ]
+
+
+def test_reads_while_a_file_is_written_and_calls_while_it_is_read_are_told_as_such():
+    before = print_of({"pread": moves((8, 1))}, read={"pread": moves((8, 1)), "lseek": numbered(1)})
+    after = print_of({"pread": moves((8, 2))}, read={"pread": moves((8, 2)), "lseek": numbered(2)})
+    assert texts(before, after) == [
+        "reads: 1 became 2: one of 8 bytes more (in the file opened to be written)",
+        "reads: 1 became 2: one of 8 bytes more",
+        "lseek: 1 became 2 (in the file opened to be read)",
     ]
 
 
@@ -407,6 +418,20 @@ def test_collective_transfers_that_are_asked_for_independently_are_told(kernels,
     assert differences(together, alone)[0].text.startswith("collective writes became independent: 16 collective and 0")
 
 
+@pytest.mark.skipif(not runtime(), reason="needs Darshan's runtime: IOGAUGE_DARSHAN or darshan-config in PATH")
+def test_darshan_saw_the_same_as_the_counter(good, kernels, tmp_path):
+    data = tmp_path / "iogauge-case.data"
+    data.mkdir()
+    (tmp_path / "darshan.conf").write_text(configuration("/iogauge-case[.]"))
+    environment = (f"{name}={value}" for name, value in variables(runtime(), str(tmp_path)).items())
+    one_pass = ("--repeats", "1", "--warmup", "0", "--keep", "yes")
+    done = run_mpi(2, "env", *environment, kernels / "particles", "--dir", data, *one_pass, *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    log = from_logs([tmp_path / "darshan.log"], only=files_of_case(), kernel="particles", pattern="CC", hdf5=None)
+    assert differences(good, log) == ()
+    assert log.files["all files"].calls["any"]["write"].bytes.total > 2 * 2 * 16384 * 32
+
+
 @pytest.mark.cluster
 def test_ranks_on_several_nodes_of_slurm_leave_the_same_fingerprint(good, kernels, minicluster, monkeypatch):
     for name, value in {**minicluster.environment(), "OMPI_MCA_mpi_yield_when_idle": "1"}.items():
@@ -418,26 +443,30 @@ def test_ranks_on_several_nodes_of_slurm_leave_the_same_fingerprint(good, kernel
 
 @needs_mpich
 def test_mpich_is_counted_with_a_counter_of_its_own(tmp_path):
-    build = tmp_path / "build"
-    hdf5 = shutil.which("h5pcc.mpich")
-    options = [f"-DHDF5_C_COMPILER_EXECUTABLE={hdf5}"] if hdf5 else ["-DIOGAUGE_HDF5=OFF"]
-    configured = [
-        "cmake",
-        "-S",
-        CHECKOUT / "kernels",
-        "-B",
-        build,
-        "-DBUILD_TESTING=OFF",
-        "-DCMAKE_C_COMPILER=mpicc.mpich",
-    ]
-    target = ["--target", "iogauge_fingerprint", "--target", "particles", "--target", "h5layout"][: 6 if hdf5 else 4]
-    for command in ([*configured, *options], ["cmake", "--build", build, "--parallel", "2", *target]):
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-    found = taken(build, tmp_path, "--particles", "1024", "--steps", "1", "--interface", "mpiio")
-    calls = found.files["case0-file0.dat"].calls["write"]
-    assert calls["MPI_File_write_at"].bytes.total == 2 * 1024 * 32
-    assert found.mpi.startswith("MPICH")
+    sources = sorted((CHECKOUT / "kernels" / "fingerprint").glob("*_calls.c"))
+    program = tmp_path / "program.c"
+    program.write_text(
+        "#include <mpi.h>\nint main(int c, char **v) { MPI_File f; int r; double d[2] = {0}; MPI_Init(&c, &v);\n"
+        "MPI_Comm_rank(MPI_COMM_WORLD, &r); MPI_File_open(MPI_COMM_WORLD, v[1], MPI_MODE_CREATE | MPI_MODE_RDWR,\n"
+        "MPI_INFO_NULL, &f); MPI_File_write_at_all(f, 16 * r, d, 2, MPI_DOUBLE, MPI_STATUS_IGNORE);\n"
+        "MPI_File_iwrite_at(f, 16 * r, d, 1, MPI_DOUBLE, &(MPI_Request){0}); MPI_File_close(&f); MPI_Finalize(); }\n"
+    )
+    counter, folder = tmp_path / "libcounter.so", CHECKOUT / "kernels" / "fingerprint"
+    for command in (
+        ["mpicc.mpich", "-shared", "-fPIC", "-o", counter, folder / "counts.c", *sources, "-ldl", "-pthread"],
+        ["mpicc.mpich", "-w", "-o", tmp_path / "program", program],
+    ):
+        subprocess.run([*map(str, command)], check=True)
+    case, counts = tmp_path / "case", tmp_path / "counts"
+    case.mkdir()
+    counts.mkdir()
+    names = (f"LD_PRELOAD={counter}", f"IOGAUGE_FINGERPRINT_CASE={case}", f"IOGAUGE_FINGERPRINT_TO={counts}")
+    done = run_mpi(2, "env", *names, tmp_path / "program", f"ufs:{case}/data", launcher="mpirun.mpich")
+    assert done.returncode == 0, done.stderr
+    calls = files_of(read_processes(counts, 2), "case", {})["data"].calls["write"]
+    assert calls["MPI_File_write_at_all"].bytes == Spread.of([16, 16])
+    assert calls["MPI_File_iwrite_at"].bytes == Spread.of([8, 8])
+    assert sum(c.bytes.total for name, c in calls.items() if name.startswith("pwrite") or name == "write") >= 32
 
 
 @pytest.fixture
@@ -562,7 +591,10 @@ def test_check_says_when_nothing_is_kept_for_the_version_at_hand(tmp_path, kerne
             ("record", "particles", "--kernels", "{kernels}", "--", "--steps", "2"),
             "'particles': KERNEL/PATTERN is expected",
         ),
-        (("record", "particles/CC"), "--kernels: missing; the build folder of the kernels is required"),
+        (
+            ("record", "particles/CC"),
+            "--kernels: missing; the kernels' build folder",
+        ),
         (("record", "particles/CC", "--kernels", "/nowhere"), "/nowhere: no such folder"),
         (("record", "particles/CC", "--kernels", "{checkout}"), "has no libiogauge_fingerprint.so: build the kernels"),
         (("record", "nothing/x", "--kernels", "{kernels}", "--", "--steps", "2"), "there is no kernel 'nothing'"),

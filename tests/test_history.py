@@ -735,5 +735,5 @@ def test_no_history_yet_is_one_line(home):
         assert result.exit_code == 2
         assert len(result.stderr.splitlines()) == 1
     assert not (home / "history.sqlite").exists()
-    assert "to revision 0002" in iogauge("upgrade").output
-    assert "as it was revision 0002" in iogauge("upgrade").output
+    assert "to revision 0003" in iogauge("upgrade").output
+    assert "as it was revision 0003" in iogauge("upgrade").output

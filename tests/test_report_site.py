@@ -8,6 +8,7 @@ import re
 import resource
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -17,7 +18,7 @@ import pytest
 from assessed import LAST_NIGHT, site
 from click.testing import CliRunner
 from run_reports import one_night, written
-from samples import case, judgement, make_night, record, site_bands
+from samples import case, invalid_case, judgement, make_night, record, site_bands
 
 from iogauge import cli
 from iogauge.assess.record import Assessed, Assessment, Scope
@@ -79,7 +80,8 @@ def assessed() -> Assessed:
         for state in made.assessment.series
     ]  # fmt: skip
     assessment = made.assessment.model_copy(update={"series": tuple(states), "notes": (EVIL,)})
-    return Assessed(assessment, made.timelines)
+    lines = (replace(line, invalid={59: EVIL}) if line.key == INVALID else line for line in made.timelines)
+    return Assessed(assessment, tuple(lines))
 
 
 def the_run() -> object:
@@ -151,7 +153,7 @@ def test_the_overview_says_what_is_wrong_first_and_then_everything_else(folder, 
     text = Page(folder / "index.html").text
     order = [
         "1 of 19 series slower, 1 invalid",
-        "3 of 8 series, of several kinds on scratch, 20 to 21 % slower, since 2026-11-17, with HDF5 1.14.3 -> 1.14.5",
+        "Only CC HDF5 reads on scratch: 20 % slower since 2026-11-17, since HDF5 1.14.3 -> 1.14.5",
         "19 series tonight:",
         "To look at",
         "By file system and suite",
@@ -228,12 +230,14 @@ def test_the_judge_of_one_night_decides_until_there_is_a_reference(tmp_path):
 def test_the_banner_says_the_night_in_words(events, causes, word, text):
     made = site({f"particles/write/scratch/1x1/{name}/hdf5": event for name, event in events.items()})
     pages = report_site._Pages(made, [])
-    banner = words.banner(pages.of_tonight, made.assessment.file_systems, causes)
+    banner = words.banner(made.assessment, pages.of_tonight, causes=causes)
     assert (banner.word, banner.text) == (word, text)
 
 
 def test_a_night_without_series_is_told():
-    assert words.banner([], []).text == "Nothing was measured tonight"
+    nothing = site({SLOWER: "steady"}).assessment
+    assert words.banner(nothing, []).text == "Nothing was measured tonight"
+    assert words.banner(nothing, [], invalid_cases=2).text == "2 invalid"
 
 
 def test_what_others_named_is_text_and_no_markup(folder):
@@ -276,7 +280,7 @@ def test_the_json_beside_it_is_the_assessment_and_all_time_lines(folder, assesse
     assert lines[SLOWER] == plot(page_of(folder, SLOWER))
     assert lines[SLOWER]["days"] == 60
     assert len(lines[SLOWER]["repeats"]) == 60
-    assert lines[INVALID]["invalid"] == [[59, "2 ranks share core 0 of n1"]]
+    assert lines[INVALID]["invalid"] == [[59, EVIL]]
 
 
 def test_long_histories_are_thinned_and_that_is_said(tmp_path):
@@ -328,14 +332,46 @@ def test_patterns_are_beside_each_other_where_they_differ_in_one_thing_only(asse
     assert point.rate == pytest.approx(expected)
 
 
+def test_inside_one_job_raw_rates_are_no_series_and_the_ratios_are_of_its_pairs():
+    made, night = site({WITH_RUN: "steady"}), make_night(case("write", ratio=0.92))
+    row = next(row for _, row in night.rows)
+    recent = figures.recent(made.assessment.series[0], made.timelines[0], row.ratios)
+    points = {point.group: point for point in dict(figures.patterns([recent]))["HDF5 against raw I/O"][0].points}
+    assert set(points) == {"HDF5 to MPI-IO", "HDF5 to POSIX"}
+    pairs = next(ratio.pairs for ratio in row.ratios if ratio.name == "to_posix")
+    assert points["HDF5 to POSIX"].rate == pytest.approx(np.median(pairs))
+    assert points["HDF5 to POSIX"].low == min(pairs)
+
+
 def test_a_whole_file_system_is_told_in_one_line(assessed):
     pages = report_site._Pages(assessed, [])
+
+    def told(scope: Scope) -> tuple[str, ...]:
+        states = [
+            one.model_copy(update={"scope": scope}) for one in assessed.assessment.file_systems if one.name == "scratch"
+        ]
+        return words.banner(
+            assessed.assessment.model_copy(update={"file_systems": tuple(states)}), pages.of_tonight
+        ).lines
+
     whole = Scope(text="the whole file system scratch", keys=(SLOWER,), began=LAST_NIGHT, whole=True)
-    state = next(one for one in assessed.assessment.file_systems if one.name == "scratch")
-    banner = words.banner(pages.of_tonight, [state.model_copy(update={"scope": whole})])
-    assert banner.lines == ("The whole file system scratch, 20 % slower, since 2026-11-20, with HDF5 1.14.3 -> 1.14.5",)
-    known = whole.model_copy(update={"keys": (KNOWN, MUTED)})
-    assert words.banner(pages.of_tonight, [state.model_copy(update={"scope": known})]).lines == ()
+    assert told(whole) == (
+        "The whole file system scratch is 20 % slower since 2026-11-20, since HDF5 1.14.3 -> 1.14.5",
+    )
+    assert told(whole.model_copy(update={"keys": (KNOWN, MUTED)})) == (), "all of it is known"
+
+
+def test_cases_without_a_series_are_told_with_their_reasons(assessed, tmp_path):
+    broken, left_out = invalid_case("<b>no space left</b>"), case("write", name="TooLarge")
+    skipped = left_out.model_copy(update={"judgement": left_out.judgement.model_copy(
+        update={"verdict": "skipped", "rows": (), "reasons": ("12 GiB do not fit",)})})  # fmt: skip
+    night = make_night(broken, skipped, complete=False, cause="stopped by SIGINT")
+    page = Page(write_site(assessed, [night], tmp_path / "report"))
+    assert "1 of 19 series slower, 2 invalid" in page.text
+    assert "Not all was measured: stopped by SIGINT" in page.text
+    look = page.text[page.text.index("To look at") : page.text.index("By file system")]
+    assert "Broken <b>no space left</b>" in look
+    assert "TooLarge was skipped: 12 GiB do not fit" in page.text
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -16,13 +16,14 @@ from iogauge.detect.noise import Bools, Floats, Integers
 
 #: Evidence (natural logarithm of a likelihood ratio) at which a slowdown is told.
 THRESHOLD = 7.0
-#: The evidence that each of ``noise.SLOWDOWNS``, and a collapse, needs, in thresholds.
-WEIGHTS = np.array([1.0, 0.95, 1.0, 1.0, 1.0, 1.0])
-#: The most that one night counts for, in thresholds: two nights can never tell, three can. Three awful nights in a row
-#: are still no rarity, so a collapse needs four.
-MOST = np.array([0.45, 0.45, 0.45, 0.45, 0.45, 0.26])
-#: The most that one night counts against: a collapse that comes and goes is one all the same.
-LEAST = np.array([-np.inf, -np.inf, -np.inf, -np.inf, -np.inf, -0.26])
+#: The evidence that each of ``noise.SLOWDOWNS``, a collapse, and each that comes and goes needs, in thresholds.
+WEIGHTS = np.array([1.0, 0.95, 1.0, 1.0, 1.0, 1.0, 1.5, 1.5, 1.5])
+COMES_AND_GOES_FROM = 6
+#: The most that one night counts for, as a part of that: two nights can never tell, three can. Three awful nights in a row
+#: are still no rarity, so a collapse needs four, and so does what comes and goes.
+MOST = np.array([0.45, 0.45, 0.45, 0.45, 0.45, 0.26, 0.3, 0.3, 0.3])
+#: The most that one night counts against: a collapse that has its good nights is one all the same.
+LEAST = np.array([-np.inf, -np.inf, -np.inf, -np.inf, -np.inf, -0.26, -np.inf, -np.inf, -np.inf])
 
 #: So many nights this far above the level, with at most as many others between them as have just been seen: a new level.
 RISE_NIGHTS, RISE_SCALES = 7, 2.0
@@ -38,7 +39,14 @@ SLOTS = 39
 #: A night of this slot is left out.
 LEFT_OUT = -1
 
-_FORM = "iogauge.detector/1"
+_FORM = "iogauge.detector/2"
+
+
+def needed(threshold: float, least_slowdown: float = 0.0) -> Floats:
+    """The evidence at which each sum tells; slowdowns below ``least_slowdown`` never do. Shape (sums,)."""
+    looked_for = np.ones(len(WEIGHTS), bool)
+    looked_for[: len(noise.SLOWDOWNS)] = least_slowdown <= noise.SLOWDOWNS
+    return np.where(looked_for, threshold * WEIGHTS, np.inf)
 
 
 class Step(NamedTuple):
@@ -53,14 +61,16 @@ class Step(NamedTuple):
     nights: Integers  # nights since the evidence began
     before: Floats  # the reference of the night before it began
     rose: Bools  # a new, higher level was taken
+    some: Bools  # the evidence is for a slowdown that comes and goes
 
 
 class Bank:
     """Online states of ``series`` series. Rates enter as natural logarithms."""
 
-    def __init__(self, series: int, threshold: float = THRESHOLD) -> None:
+    def __init__(self, series: int, threshold: float = THRESHOLD, least_slowdown: float = 0.0) -> None:
         lanes = len(WEIGHTS)
         self.threshold = threshold
+        self.least_slowdown = least_slowdown
         self.kept: Floats = np.full((series, noise.KEPT_NIGHTS), np.nan)
         self.level: Floats = np.full(series, np.nan)
         self.scale: Floats = np.full(series, np.nan)
@@ -81,11 +91,13 @@ class Bank:
         """Take nights, oldest first, as the reference without judging them; shape (nights, series) each."""
         for tonight, where in zip(rates, slot, strict=True):
             self._keep(np.isfinite(tonight) & (where == 0), tonight)
-        self._estimate(np.ones(len(self.level), dtype=bool))
+        everyone = np.ones(len(self.level), dtype=bool)
+        self._estimate(everyone)
         last = self.kept[:, -RISE_NIGHTS:]
         high = last > (self.level + RISE_SCALES * self.scale)[:, None]
         risen = (high.sum(axis=1) >= RISE_NIGHTS - 1) & (self.nights() > noise.LAG_FROM_NIGHTS)
         self.restart(risen, RISE_NIGHTS)
+        self._leave_out_fall(everyone)
         reference = noise.reference(self.kept, self.level, self.scale)
         for tonight, where in zip(rates, slot, strict=True):
             self._count_slot(tonight - reference, where)
@@ -99,8 +111,8 @@ class Bank:
         known = np.isfinite(residual)
         in_slot = slot > 0
         bad = np.where(in_slot, self._slot_share(slot), self.bad)
-        unit = self.threshold * WEIGHTS
-        tonight = np.clip(noise.evidence(residual, self.scale, bad) / unit, LEAST, MOST)
+        told_at = needed(self.threshold, self.least_slowdown)
+        tonight = np.clip(noise.evidence(residual, self.scale, bad) / told_at, LEAST, MOST)
         fresh = self.evidence <= 0
         starts = fresh & (tonight > 0) & known[:, None]
         self.before = np.where(starts, reference[:, None], self.before)
@@ -119,6 +131,7 @@ class Bank:
             nights=self.since[rows, lane],
             before=self.before[rows, lane],
             rose=np.zeros(len(rates), dtype=bool),
+            some=lane >= COMES_AND_GOES_FROM,
         )
         self._count_slot(residual, slot)
         ordinary = present & ~in_slot
@@ -145,7 +158,18 @@ class Bank:
         self.kept[rows, -1] = rates[rows]
 
     def _renew(self, rows: Bools) -> None:
-        self._estimate(rows & np.isfinite(self.kept[:, -LEAST_NIGHTS]))
+        known = rows & np.isfinite(self.kept[:, -LEAST_NIGHTS])
+        first = known & np.isnan(self.level)
+        self._estimate(known)
+        self._leave_out_fall(first)
+
+    def _leave_out_fall(self, rows: Bools) -> None:
+        """A first reference that fell within its own nights, and stayed down, is that of the nights before."""
+        for row in np.flatnonzero(rows):
+            fallen = noise.fallen(self.kept[row])
+            if fallen:
+                self.kept[row] = np.concatenate((np.full(fallen, np.nan), self.kept[row, :-fallen]))
+                self._estimate(np.arange(len(rows)) == row)
 
     def _estimate(self, rows: Bools) -> None:
         if rows.any():
@@ -193,20 +217,14 @@ class Bank:
         if state.get("form") != _FORM:
             raise ValueError(f"a detector's state of form {state.get('form')!r}; {_FORM} is known")
         for name, values in self._arrays().items():
-            values[index] = _values(state[name])
+            values[index] = np.array(state[name], values.dtype)
 
     def _arrays(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return [_plain(item) for item in value]
-    number = value.item()
-    return None if number != number else number
-
-
-def _values(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_values(item) for item in value]
-    return np.nan if value is None else value
+    """Numbers or lists of them; NaN is null."""
+    if value.dtype != np.float64 or not np.isnan(value).any():
+        return value.tolist()
+    return np.asarray(np.where(np.isnan(value), None, value)).tolist()

@@ -31,10 +31,17 @@ BAD_BELOW_SCALES = 3.0
 #: How often nights are bad before any was seen, and the nights that this counts for.
 BAD_PRIOR, BAD_PRIOR_NIGHTS = 0.15, 20.0
 
+#: A first reference fell within its own nights when all its last ones but one, this many at least, are below the median
+#: of those before, this many at least, by so much and so many scales.
+FALL_NIGHTS, FALL_AFTER, FALL_LEAST, FALL_SCALES = 5, 3, -np.log(0.7), 3.0
+
 #: The slowdowns looked for. Beside them a collapse: half of the rate is gone, or whatever more a night shows.
 SLOWDOWNS = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
 STEPS = np.log1p(-SLOWDOWNS)
 COLLAPSE = np.log(0.5)
+#: The slowdowns that are looked for once more, as ones that come and go: they hit this share of the nights.
+COMES_AND_GOES = slice(2, 5)
+SHARE_HIT = 0.5
 
 #: sech(1.307 z) has a median absolute deviation of 1 / 1.4826, z in scales; a little narrower tells small steps better.
 CORE = 1.4
@@ -87,6 +94,17 @@ def reference(kept: Floats, level: Floats, scale: Floats) -> Floats:
     return np.asarray(np.fmin(level, median(short) + 1.25 * scale / np.sqrt(count)))
 
 
+def fallen(kept: Floats) -> int:
+    """How many of the last nights of one series lie below all that was before and stayed there; 0 where none do."""
+    nights = kept[np.isfinite(kept)]
+    for before in range(FALL_AFTER, len(nights) - FALL_NIGHTS + 1):
+        level, scale, _ = long_reference(nights[None, :before])
+        low = nights[before:] < level[0] - max(FALL_LEAST, FALL_SCALES * scale[0])
+        if low[0] and low.sum() >= len(low) - 1:
+            return len(low)
+    return 0
+
+
 def log_density(residual: Floats, scale: Floats, bad: Floats) -> Floats:
     """Of a night's residual: a narrow core (hyperbolic secant), and a long tail of bad nights below it."""
     e = np.exp(-CORE * np.abs(residual / scale))
@@ -99,10 +117,13 @@ def log_density(residual: Floats, scale: Floats, bad: Floats) -> Floats:
 
 
 def evidence(residual: Floats, scale: Floats, bad: Floats) -> Floats:
-    """How much likelier each residual is with each of ``SLOWDOWNS``, and with a collapse, than without.
+    """How much likelier each residual is with each of ``SLOWDOWNS``, with a collapse, and with ones that come and go.
 
-    Log ratios of shape (series, slowdowns + 1).
+    Log ratios of shape (series, 9).
     """
     steps = np.column_stack((np.zeros(len(residual)), np.tile(STEPS, (len(residual), 1)), np.fmin(residual, COLLAPSE)))
     density = log_density(residual[:, None] - steps, scale[:, None], bad[:, None])
-    return np.asarray(density[:, 1:] - density[:, :1])
+    ratio = density[:, 1:] - density[:, :1]
+    # Whether a night was hit is not known: the ratio is the mean of both. A good night then counts little against it.
+    some = np.log1p(SHARE_HIT * np.expm1(ratio[:, COMES_AND_GOES]))
+    return np.column_stack((ratio, some))

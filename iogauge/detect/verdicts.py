@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from iogauge.detect import noise
-from iogauge.detect.bank import LEAST, LEAST_NIGHTS, LEFT_OUT, MOST, RISE_SCALES, THRESHOLD, WEIGHTS, Bank, Step
+from iogauge.detect.bank import LEAST, LEAST_NIGHTS, LEFT_OUT, MOST, RISE_SCALES, THRESHOLD, Bank, Step, needed
 from iogauge.detect.nights import Action, Dates, History
 from iogauge.detect.noise import Bools, Floats, Integers
 
@@ -40,8 +40,9 @@ PROVISIONAL_NIGHTS = 30
 #: A series in which no slowdown up to this could be found within ``FOUND_WITHIN`` nights is too noisy.
 TOO_NOISY_ABOVE = 0.3
 FOUND_WITHIN = 14
-#: A slowdown has ended when the median of so many nights is back above half of it.
-END_NIGHTS = 5
+#: A slowdown has ended when the median of so many nights is back above half of it; one that comes and goes, when all of so
+#: many nights are but one.
+END_NIGHTS, END_SOME_NIGHTS = 5, 10
 #: A rise is taken as the new normal after so many nights; a slowdown never is, but by an operator's word.
 ACCEPTED_AFTER = 30
 #: Drift: the median of so many nights is below the anchor by more than this part of it and so many scales.
@@ -69,7 +70,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Finding:
-    """A level that has moved: the rate was ``before`` until ``began`` and ``after`` since; told on ``found``."""
+    """A level that has moved: the rate was ``before`` until ``began`` and ``after`` since; told on ``found``.
+
+    Where it ``comes_and_goes``, ``after`` is the rate of its slow nights alone.
+    """
 
     slower: bool
     began: datetime.date
@@ -80,6 +84,7 @@ class Finding:
     acknowledged: Action | None = None
     ended: datetime.date | None = None
     how: str = ""
+    comes_and_goes: bool = False
 
     @property
     def drop(self) -> float:
@@ -165,8 +170,11 @@ def judge(
     *,
     states: Mapping[str, dict[str, Any]] | None = None,
     threshold: float = THRESHOLD,
+    least_slowdown: float = 0.0,
 ) -> Judged:
     """Judge every night of each series; the verdicts are on the last ones. ``actions`` and ``states`` are by key.
+
+    A slowdown is told at ``threshold``; steady ones below ``least_slowdown`` are not looked for.
 
     A series with a state goes on from it: only the nights after the state's are judged. Its history then has to hold, for
     looking back, the last ``LOOKED_BACK`` nights before these, or all of them; tracks are empty before. Raises ValueError for
@@ -175,7 +183,7 @@ def judge(
     if any(not len(one) for one in histories):
         empty = next(one.key for one in histories if not len(one))
         raise ValueError(f"{empty}: a history without a night")
-    run = _Run(histories, actions or {}, states or {}, threshold)
+    run = _Run(histories, actions or {}, states or {}, Bank(len(histories), threshold, least_slowdown))
     for night in range(int(run.first.min(initial=run.nights)), run.nights):
         run.night(night)
     run.afterwards()
@@ -215,11 +223,11 @@ class _Run:
         histories: Sequence[History],
         actions: Mapping[str, Sequence[Action]],
         states: Mapping[str, dict[str, Any]],
-        threshold: float,
+        bank: Bank,
     ) -> None:
         count = len(histories)
         self.nights = max(map(len, histories), default=0)
-        self.bank = Bank(count, threshold)
+        self.bank = bank
         self.rows = [_Row(one, _by_night(one, actions.get(one.key, ()))) for one in histories]
         self.open = _Open.none(count)
         self.anchor: Floats = np.full(count, np.nan)
@@ -355,14 +363,19 @@ class _Run:
         row, since = self.rows[column], max(int(step.nights[column]), 1)
         rates = self.rates[: night + 1, column]
         began = np.flatnonzero(np.isfinite(rates))[-since:][0]
-        before, after = float(step.before[column]), float(np.nanmedian(rates[began:]))
+        some = bool(step.some[column])
+        slow = np.sort(rates[began:][np.isfinite(rates[began:])])
+        if some:
+            slow = slow[: (len(slow) + 1) // 2]
+        before, after = float(step.before[column]), float(np.median(slow))
         if after >= before:
             return
         if self._is_open(column):
             if row.findings[-1].slower:
                 # It went on, or got worse: the same finding, from the level before the first step.
                 first = row.findings[-1]
-                row.findings[-1] = replace(first, after=min(first.after, float(np.exp(after))))
+                lowest, still = min(first.after, float(np.exp(after))), first.comes_and_goes and some
+                row.findings[-1] = replace(first, after=lowest, comes_and_goes=still)
                 return
             self._close(column, night, "slower again")
         finding = Finding(
@@ -372,6 +385,7 @@ class _Run:
             before=float(np.exp(before)),
             after=float(np.exp(after)),
             changes=changes(row.history, int(began) - CHANGE_NIGHTS, int(began)),
+            comes_and_goes=some,
         )
         self._put(column, finding, 0.5 * (before + after))
 
@@ -417,7 +431,13 @@ class _Run:
         higher = recent > self.open.halfway[some]
         settled = now & (self.open.nights[some] >= END_NIGHTS)
         slower = self.open.slower[some]
-        for column in some[settled & slower & higher]:
+        ended = settled & slower & higher
+        for row in np.flatnonzero(ended):
+            if self.rows[some[row]].findings[-1].comes_and_goes:
+                last = self.bank.kept[some[row], -END_SOME_NIGHTS:]
+                low = (last < self.open.halfway[some[row]]).sum()
+                ended[row] = self.open.nights[some[row]] >= END_SOME_NIGHTS and low <= 1
+        for column in some[ended]:
             self._close(int(column), night, "back at its level")
         for column in some[settled & ~slower & ~higher]:
             self._close(int(column), night, "back at its level")
@@ -501,7 +521,11 @@ class _Run:
     def _smallest(self, column: int) -> float | None:
         scale, bad = float(self.bank.scale[column]), float(self.bank.bad[column])
         # Two digits are enough, and many series share them.
-        return None if np.isnan(scale) else smallest_drop(round(scale, 2), round(bad, 2), self.bank.threshold)
+        return (
+            None
+            if np.isnan(scale)
+            else smallest_drop(round(scale, 2), round(bad, 2), self.bank.threshold, self.bank.least_slowdown)
+        )
 
     def _word(
         self, column: int, last: int, at: dict[str, float], bad: Bools, finding: Finding | None
@@ -541,7 +565,7 @@ class _Run:
 
 
 @functools.lru_cache(maxsize=4096)
-def smallest_drop(scale: float, bad: float, threshold: float = THRESHOLD) -> float | None:
+def smallest_drop(scale: float, bad: float, threshold: float = THRESHOLD, least_slowdown: float = 0.0) -> float | None:
     """The least slowdown that is found within 14 nights four times in five, for this noise; None: not even 90 %."""
     quantiles = (np.arange(40) + 0.5) / 40
     core = scale / noise.CORE * np.log(np.tan(0.5 * np.pi * quantiles))
@@ -551,7 +575,7 @@ def smallest_drop(scale: float, bad: float, threshold: float = THRESHOLD) -> flo
     drops = np.arange(0.02, 0.91, 0.01)
     residual = (noise_of + np.log1p(-drops)[:, None]).ravel()
     each = noise.evidence(residual, np.full(residual.size, scale), np.full(residual.size, bad))
-    counted = np.clip(each / (threshold * WEIGHTS), LEAST, MOST).reshape(len(drops), len(weight), -1)
+    counted = np.clip(each / needed(threshold, least_slowdown), LEAST, MOST).reshape(len(drops), len(weight), -1)
     mean = np.einsum("dnl,n->dl", counted, weight)
     spread = np.sqrt(np.einsum("dnl,n->dl", (np.clip(counted, -1, None) - mean[:, None]) ** 2, weight))
     surely = FOUND_WITHIN * mean - 0.84 * np.sqrt(FOUND_WITHIN) * spread >= 1
@@ -560,7 +584,8 @@ def smallest_drop(scale: float, bad: float, threshold: float = THRESHOLD) -> flo
 
 
 def _told(finding: Finding) -> str:
-    moved = f"{abs(finding.drop):.0%} {'slower' if finding.slower else 'faster'} since {finding.began}"
+    often = "on many nights " if finding.comes_and_goes else ""
+    moved = f"{abs(finding.drop):.0%} {'slower' if finding.slower else 'faster'} {often}since {finding.began}"
     software = f", since {', '.join(map(str, finding.changes))}" if finding.changes else ""
     known = f"; acknowledged by {finding.acknowledged.who}" if finding.acknowledged else ""
     return f"{moved}{software} ({finding.before:.4g} -> {finding.after:.4g}; told {finding.found}){known}"

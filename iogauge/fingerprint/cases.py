@@ -38,7 +38,7 @@ def options_of(case: str) -> tuple[str, ...]:
 
 def _mpi_family(mpi: str | None) -> str:
     """``open-mpi`` of "Open MPI v4.1.4": what the version of is no other fingerprint by itself."""
-    words = re.split(r"\s+v?\d|:", mpi or "unknown")[0].lower()
+    words = re.split(r"\s+v?\d|\s+version\b|:", (mpi or "unknown").lower())[0]
     return re.sub(r"[^a-z]+", "-", words).strip("-")
 
 

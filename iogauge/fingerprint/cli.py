@@ -15,14 +15,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from iogauge import nightly
+from iogauge import arms, nightly
 from iogauge.command import answers, new_console
 from iogauge.darshan.preload import files_of_case
 from iogauge.errors import InputError, Refusal
 from iogauge.fingerprint import text
-from iogauge.fingerprint.cases import CASES, kept_at, options_of, others_at
+from iogauge.fingerprint.cases import CASES, kept_at, options_of
+from iogauge.fingerprint.check import Checked, check_case, parts_of
 from iogauge.fingerprint.darshan import from_logs
-from iogauge.fingerprint.differences import LAYERS, Finding, Layer, differences
+from iogauge.fingerprint.differences import Finding, differences
 from iogauge.fingerprint.model import Fingerprint
 from iogauge.fingerprint.record import Build, record
 
@@ -57,8 +58,10 @@ def _at_build(command: Callable[..., Any]) -> Callable[..., Any]:
             "--kernels",
             envvar="IOGAUGE_KERNELS",
             type=click.Path(path_type=Path),
-            help="build folder of the arm's kernels (or IOGAUGE_KERNELS): cmake -S kernels -B FOLDER; cmake --build FOLDER",
+            help="build folder of the kernels (or IOGAUGE_KERNELS): cmake -S kernels -B FOLDER; cmake --build FOLDER",
         ),
+        click.option("--arm", help="instead: an arm of 'iogauge arms', whose kernels are built where there are none"),
+        click.option("--site", default="local", show_default=True, help="whose arms are meant"),
         click.option("--launcher", default="", help="such as 'srun -n {ranks}'  [default: that of the kernels' MPI]"),
         click.option("--preload", multiple=True, metavar="LIBRARY", help="loaded before the counter"),
         click.option(
@@ -74,9 +77,13 @@ def _at_build(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _build(kernels: Path | None, launcher: str, preload: Sequence[str]) -> Build:
+def _build(kernels: Path | None, arm: str | None, site: str, launcher: str, preload: Sequence[str]) -> Build:
+    if arm is not None:
+        return Build.of(arms.resolve(arm, site), launcher, preload)
     if kernels is None:
-        raise InputError("missing; the build folder of the kernels is required (or IOGAUGE_KERNELS)", key="--kernels")
+        raise InputError(
+            "missing; the kernels' build folder (or IOGAUGE_KERNELS), or --arm, is required", key="--kernels"
+        )
     return Build.at(kernels, launcher, preload)
 
 
@@ -108,6 +115,8 @@ def record_command(
     case: str,
     options: tuple[str, ...],
     kernels: Path | None,
+    arm: str | None,
+    site: str,
     launcher: str,
     preload: tuple[str, ...],
     folders: tuple[Path, ...],
@@ -127,7 +136,7 @@ def record_command(
       iogauge fingerprint record particles/mine --kernels build --output mine.yaml -- --particles 1M --collective yes
       iogauge fingerprint record all --kernels build --keep --launcher 'srun -N2 -n{ranks}' --dir /scratch/me
     """
-    build = _build(kernels, launcher, preload)
+    build = _build(kernels, arm, site, launcher, preload)
     names = list(CASES) if case == "all" and not options else [case]
     if output is not None and len(names) > 1:
         raise InputError("is one file; --keep is for all of them", key="--output")
@@ -145,7 +154,7 @@ def record_command(
 
 
 def _parts(case: str) -> tuple[str, str]:
-    kernel, _, pattern = case.partition("/")
+    kernel, pattern = parts_of(case)
     if not kernel or not pattern:
         raise InputError(f"{case!r}: KERNEL/PATTERN is expected, such as particles/CC", key="CASE")
     return kernel, pattern
@@ -196,6 +205,8 @@ def compare_command(before: Path, after: Path) -> int:
 def check_command(
     cases: tuple[str, ...],
     kernels: Path | None,
+    arm: str | None,
+    site: str,
     launcher: str,
     preload: tuple[str, ...],
     folders: tuple[Path, ...],
@@ -208,40 +219,34 @@ def check_command(
     \b
     Examples:
       iogauge fingerprint check --kernels build
+      iogauge fingerprint check --arm hdf5-1.14.6-openmpi
       iogauge fingerprint check particles/CC --kernels build --ranks 4 --dir /scratch/me
 
     Exit codes: 0 the same; 1 different; 2 it could not be run, or nothing is committed for this version and number of ranks.
     """
-    build = _build(kernels, launcher, preload)
+    build = _build(kernels, arm, site, launcher, preload)
     console = new_console()
-    compared, missing, different = 0, 0, False
+    references = nightly.checkout() / REFERENCES
+    results = []
     for case in cases or CASES:
-        kernel, pattern = _parts(case)
-        found = record(build, kernel, pattern, options_of(case), ranks=ranks, folders=_folders(folders)[:1], runs=1)
-        path = kept_at(nightly.checkout() / REFERENCES, found)
-        if not path.exists():
-            others = ", ".join(others_at(path)) or "nothing"
-            console.print(
-                f"{case}: none is committed for {_software(found)} on {ranks} rank{'s' * (ranks > 1)}; there is {others}"
-            )
-            missing += 1
-            continue
-        kept = text.read(path)
-        findings = differences(kept, found, layers_for(kept, found))
-        _print_findings(console, f"{case}, {_software(found)}", findings)
-        if "posix" not in layers_for(kept, found):
-            console.print(f"  POSIX calls are not compared: {_software(kept)} is committed")
-        compared += 1
-        different = different or bool(findings)
-    if different:
+        checked = check_case(build, case, ranks=ranks, folder=_folders(folders)[0], references=references)
+        _print_checked(console, checked)
+        results.append(checked)
+    if any(checked.findings for checked in results):
         return 1
-    return 2 if missing and (cases or not compared) else 0
+    missing = [checked.kept is None for checked in results]
+    return 2 if all(missing) or (cases and any(missing)) else 0
 
 
-def layers_for(kept: Fingerprint, found: Fingerprint) -> tuple[Layer, ...]:
-    """What a committed fingerprint can be held against: what MPI-IO makes of its calls is another version's own business."""
-    alike = (kept.mpi, kept.environment) == (found.mpi, found.environment)
-    return LAYERS if alike else tuple(layer for layer in LAYERS if layer != "posix")
+def _print_checked(console: Console, checked: Checked) -> None:
+    found, kept = checked.found, checked.kept
+    if kept is None:
+        of = f"{_software(found)} on {found.ranks} rank{'s' * (found.ranks > 1)}"
+        console.print(f"{found.case}: none is committed for {of}; there is {', '.join(checked.others) or 'nothing'}")
+        return
+    _print_findings(console, f"{found.case}, {_software(found)}", checked.findings)
+    if "posix" not in checked.layers:
+        console.print(f"  POSIX calls are not compared: {_software(kept)} is committed")
 
 
 def _load(path: Path) -> Fingerprint:
@@ -253,6 +258,7 @@ def _load(path: Path) -> Fingerprint:
 def _software(fingerprint: Fingerprint) -> str:
     if fingerprint.source == "darshan":
         return "Darshan's log"
+    # What is not the same there was chosen, not upgraded.
     chosen = "".join(f", {name}={value}" for name, value in fingerprint.environment.items())
     return f"HDF5 {fingerprint.hdf5 or 'none'}, {fingerprint.mpi or 'no MPI'}{chosen}"
 
@@ -268,7 +274,7 @@ def _print_findings(console: Console, title: str, findings: Sequence[Finding]) -
 
 def _print(console: Console, fingerprint: Fingerprint) -> None:
     f = fingerprint
-    console.print(f"{f.case} · {f.ranks} ranks · {_software(f)} · by the {f.source} · {f.runs} runs")
+    console.print(f"{f.case} · {f.ranks} ranks · {_software(f)} · {f.runs} run{'s' * (f.runs > 1)}")
     for name, file in f.files.items():
         size = "" if file.bytes is None else f" · {file.bytes} bytes"
         console.print(f"\n[bold]{escape(name)}[/]{size}")

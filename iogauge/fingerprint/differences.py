@@ -110,11 +110,15 @@ class _Moved:
 
 @dataclass(frozen=True)
 class _Place:
-    """Whose calls are looked at, for the sentences: ``what`` is in front of them, ``when`` behind."""
+    """Whose calls are looked at, for the sentences: ``what`` is in front of them."""
 
     what: str
-    when: str
+    access: Access
     units: Mapping[str, int]
+
+    def tell(self, kind: Kind, purpose: str, text: str) -> Finding:
+        """``text`` of calls for ``purpose``, with where that is."""
+        return Finding(kind=kind, text=f"{self.what}{text}{_when(self.access, purpose)}")
 
 
 def _of_files(before: Fingerprint, after: Fingerprint, layers: Sequence[Layer]) -> Iterator[Finding]:
@@ -129,16 +133,17 @@ def _of_files(before: Fingerprint, after: Fingerprint, layers: Sequence[Layer]) 
             yield Finding(kind="size", text=f"{what}file size {old.bytes} became {new.bytes} bytes")
         for access in ACCESSES:
             lost = {path.removeprefix(f"files/{name}/calls/{access}/") for path in unknown}
-            place = _Place(what, _WHEN[access], _units(before))
+            place = _Place(what, access, _units(before))
             yield from _of_calls(old.calls.get(access, {}), new.calls.get(access, {}), lost, place, layers)
 
 
-_WHEN: Mapping[Access, str] = {
-    "write": "",
-    "read": " (in the file opened to be read)",
-    "name": " (by the file's name)",
-    "any": "",
-}
+def _when(access: Access, purpose: str) -> str:
+    """On which files, where that does not go without saying: most calls are made to write, reads to read."""
+    if access == "name":
+        return " (by the file's name)"
+    reads = purpose.split()[-1] == "read"
+    opened = {("write", True): "written", ("read", False): "read"}.get((access, reads))
+    return f" (in the file opened to be {opened})" if opened else ""
 
 
 def _units(fingerprint: Fingerprint) -> dict[str, int]:
@@ -171,8 +176,8 @@ def _of_calls(
         elif old.calls != new.calls:
             syncs = purpose in _SYNCS
             units = {n: number for n, number in place.units.items() if syncs or n == "rank"}
-            text = f"{place.what}{_became(purpose, old.calls, new.calls, units)}{place.when}"
-            yield Finding(kind="sync" if syncs else "calls", text=text)
+            text = _became(purpose, old.calls, new.calls, units)
+            yield place.tell("sync" if syncs else "calls", purpose, text)
 
 
 def _told_by_posix(moved: Mapping[str, tuple[_Moved, _Moved]]) -> set[str]:
@@ -245,27 +250,27 @@ def _of_collectives(
             numbers = " became ".join(
                 f"{collective[side].calls} collective and {independent[side].calls} independent" for side in (0, 1)
             )
-            text = f"{place.what}{old} {direction}s became {new}: {numbers} MPI-IO {direction}s{place.when}"
-            yield Finding(kind="collective", text=text), (together, alone)
+            text = f"{old} {direction}s became {new}: {numbers} MPI-IO {direction}s"
+            yield place.tell("collective", together, text), (together, alone)
 
 
 def _of_moves(purpose: str, old: _Moved, new: _Moved, place: _Place) -> Iterator[Finding]:
     kind: Kind = "metadata" if purpose.startswith("metadata") else "data"
     if (old.calls, old.bytes, old.sizes) != (new.calls, new.bytes, new.sizes):
-        yield Finding(kind=kind, text=f"{place.what}{_moves_became(purpose, old, new, place.units)}{place.when}")
+        yield place.tell(kind, purpose, _moves_became(purpose, old, new, place.units))
         return
     for alignment in sorted(old.aligned | new.aligned, reverse=True):
         then, now = old.aligned[alignment], new.aligned[alignment]
         if then != now and 2 * max(then, now) > old.calls:  # fewer are where they are by chance
             text = f"{then} of {old.calls} {purpose}s that begin at a multiple of {in_words(alignment)} became {now}"
-            yield Finding(kind="alignment", text=f"{place.what}{text}{place.when}")
+            yield place.tell("alignment", purpose, text)
             break
     if len(old.spreads) == len(new.spreads) == 1 and old.spreads != new.spreads:
         shares = " became ".join(str(spread.model_dump()) for spread in (*old.spreads, *new.spreads))
-        yield Finding(kind="ranks", text=f"{place.what}{purpose}s are shared otherwise: {shares}{place.when}")
+        yield place.tell("ranks", purpose, f"{purpose}s are shared otherwise: {shares}")
     if old.names != new.names:
         calls = " became ".join(" and ".join(sorted(names)) for names in (old.names, new.names))
-        yield Finding(kind="calls", text=f"{place.what}{calls} ({old.calls} {purpose}s){place.when}")
+        yield place.tell("calls", purpose, f"{calls} ({old.calls} {purpose}s)")
 
 
 def _became(what: str, old: int, new: int, units: Mapping[str, int]) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from iogauge import arms
 from iogauge.adapters.kernel import read_records
 from iogauge.commands import Unreadable, run_briefly
 from iogauge.errors import InputError, Refusal
@@ -42,12 +43,14 @@ END_SECONDS = 20
 
 class Build(NamedTuple):
     """The folder of an arm's kernels, and how they are launched: ``{ranks}`` stands for the number of ranks.
-    ``preload``: libraries that are loaded before the counter.
+    ``preload``: libraries that are loaded before the counter. ``arm``: whose modules and variables they need; ``None``: those
+    that are there.
     """
 
     folder: Path
     launcher: str
     preload: tuple[str, ...] = ()
+    arm: arms.Arm | None = None
 
     @classmethod
     def at(cls, folder: Path, launcher: str = "", preload: Sequence[str] = ()) -> Build:
@@ -57,6 +60,21 @@ class Build(NamedTuple):
         if _beside(folder, COUNTER) is None:
             raise InputError(f"has no {COUNTER}: build the kernels of this version with CMake", file=folder)
         return cls(folder.resolve(), launcher or _launcher_of(folder), tuple(preload))
+
+    @classmethod
+    def of(cls, arm: arms.Arm, launcher: str = "", preload: Sequence[str] = ()) -> Build:
+        """An arm's kernels, built where there are none. Raises :class:`Refusal` with the compiler's last words."""
+        made = cls.at(arms.build(arm).folder, launcher or f"{arm.launcher} -n {{ranks}}", preload)
+        return made._replace(arm=arm)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of its programs."""
+        return dict(os.environ) if self.arm is None else self.arm.environment()
+
+    def command(self, *words: str) -> list[str]:
+        """A command line with the arm's modules loaded."""
+        return list(words) if self.arm is None else self.arm.command(*words)
 
     def program(self, kernel: str) -> Path:
         """Raises :class:`InputError` for one that cannot be counted."""
@@ -125,8 +143,7 @@ def _record_once(
         case.mkdir()
         counts.mkdir()
         records = work / "records.jsonl"
-        command = _command(build, program, ranks, case, counts, records, options)
-        _run(command, counts)
+        _run(build, _command(build, program, ranks, case, counts, records, options), counts)
         try:
             measurements = read_records(records)
         except Refusal as refusal:
@@ -142,7 +159,7 @@ def _record_once(
             ranks=ranks,
             hdf5=measurements[0].software.hdf5,
             mpi=measurements[0].software.mpi,
-            environment={name: os.environ[name] for name in CHOOSING if name in os.environ},
+            environment={name: build.environment[name] for name in CHOOSING if name in build.environment},
             runs=1,
             units=_units(measurements, layouts),
             files=files,
@@ -162,7 +179,7 @@ def _command(
         "IOGAUGE_FINGERPRINT_TO": str(counts),
     }
     launcher = shlex.split(build.launcher.replace("{ranks}", str(ranks)))
-    return [
+    return build.command(
         *launcher,
         "env",
         *(f"{name}={value}" for name, value in environment.items()),
@@ -171,12 +188,12 @@ def _command(
         *_ONE_PASS,
         *(_FILES_STAY if program.name != _REMOVES_ITS_FILES else ()),
         *options,
-    ]
+    )
 
 
-def _run(command: Sequence[str], counts: Path) -> None:
+def _run(build: Build, command: Sequence[str], counts: Path) -> None:
     """Raises :class:`InputError` where the kernel, or its launcher, refuses; a rank that died is told by its counts."""
-    code, errors = _ended(command)
+    code, errors = _ended(command, build.environment)
     said = [line.strip() for line in errors.splitlines() if line.strip(" -")]
     refused = next((line for line in said if "cannot be preloaded" in line), None)
     if refused is not None:
@@ -187,11 +204,12 @@ def _run(command: Sequence[str], counts: Path) -> None:
         raise Refusal(f"the kernel ended with exit code {code} ({left} ranks left their counts): {own}")
 
 
-def _ended(command: Sequence[str]) -> tuple[int, str]:
+def _ended(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
     """Exit code and errors. What ends this process ends the launcher first, which takes its ranks along."""
     try:
         process = subprocess.Popen(
             command,
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -8,7 +8,7 @@ import json
 import shutil
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,13 @@ import vl_convert
 from filelock import FileLock
 from markupsafe import Markup
 
-from iogauge import __version__, report, terminal
+from iogauge import __version__, report
 from iogauge.assess.record import Assessed, FileSystemState, Timeline
 from iogauge.errors import InputError
-from iogauge.night import Night, night_of
+from iogauge.night import Case, Night
 from iogauge.report import figures, words
 from iogauge.report.words import Evidence, Shown
+from iogauge.verdict import percent, rate
 
 #: Marks a folder as a report: only such a folder is ever replaced.
 MARKER = ".iogauge-report"
@@ -67,11 +68,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Changes:
-    """What is otherwise than on the ``good`` night, the last one on which nothing was slower that nobody knew of; ``since``
-    is where the looking back ended. ``software`` with date and number of series; ``moves`` that began or ended."""
+    """What is otherwise than on the ``good`` night, the last one on which nothing was slower that nobody knew of; ``since`` is
+    where the looking back ended, none where there is no earlier night. ``software`` with date and number of series; ``moves``
+    that began or ended."""
 
     good: datetime.date | None
-    since: datetime.date
+    since: datetime.date | None
     software: tuple[tuple[datetime.date, str, int], ...]
     moves: tuple[Event, ...]
 
@@ -123,8 +125,10 @@ class _Pages:
         nights = sorted(nights, key=lambda night: night.started)
         evidence = {row.key: Evidence(night, case, row) for night in nights for case, row in night.rows}
         lines = {line.key: line for line in assessed.timelines}
-        self.tonight = [night for night in nights if night_of(night.started.astimezone()) == self.assessment.night]
-        self.causes = [night.cause or night.build_failure for night in self.tonight if not night.complete]
+        self.tonight = [night for night in nights if night.night_date == self.assessment.night]
+        self.causes = [
+            night.build_failure or night.cause for night in self.tonight if night.build_failure or not night.complete
+        ]
         self.series = sorted(
             (
                 Shown(
@@ -138,6 +142,8 @@ class _Pages:
             ),
             key=lambda shown: shown.badness,
         )
+        self.invalid_cases = list(self._cases("invalid"))
+        self.skipped_cases = list(self._cases("skipped"))
         self.file_systems = self._file_systems()
         self.groups = sorted(
             (
@@ -164,6 +170,19 @@ class _Pages:
             )
             for name, members in by_name.items()
         ]
+
+    def _cases(self, verdict: str) -> Iterator[tuple[Night, Case]]:
+        """Those of tonight with this verdict of which no series tells."""
+        told = {shown.state.reason for shown in self.of_tonight if shown.word == verdict} - {""}
+        for night in self.tonight:
+            for case in night.cases:
+                judged = case.judgement
+                if (
+                    judged.verdict == verdict
+                    and not judged.rows
+                    and not any(r in "; ".join(judged.reasons) for r in told)
+                ):
+                    yield night, case
 
     @property
     def of_tonight(self) -> list[Shown]:
@@ -211,7 +230,7 @@ class _Pages:
         )
         return Changes(
             good=good,
-            since=after,
+            since=after if dates - {tonight} else None,
             software=tuple((date, text, count) for (date, text), count in sorted((software + configuration).items())),
             moves=tuple(event for one in self.file_systems for event in _events_since(one, after)),
         )
@@ -229,12 +248,12 @@ def _events_since(one: FileSystem, after: datetime.date) -> list[Event]:
     return [
         Event(
             date=date,
-            text=f"{'no longer ' * bool(how)}{words.parts_of(drops)} {'slower' if slower else 'faster'}{how}",
+            text=f"{'no longer ' * bool(how)}{words.drops(parts)} {'slower' if slower else 'faster'}{how}",
             file_system=one,
             series=tuple(shown for _, shown in members),
         )
         for (date, how, slower), members in sorted(found.items(), key=lambda item: item[0])
-        if (drops := [drop for drop, _ in members])
+        if (parts := [drop for drop, _ in members])
     ]
 
 
@@ -269,14 +288,14 @@ def _environment(pages: _Pages) -> jinja2.Environment:
             "pages": pages,
             "words": words,
             "symbols": words.SYMBOLS,
-            "rate": terminal.rate,
+            "rate": rate,
             "night_name": _night_name,
             "version": __version__,
             "sparkline": figures.sparkline,
             "compared_nights": figures.COMPARED_NIGHTS,
         }
     )
-    environment.filters["percent"] = lambda part: f"{part * 100:.0f} %"
+    environment.filters["percent"] = percent
     environment.filters["script"] = lambda text: Markup(_harmless(text))
     environment.filters["slug"] = lambda word: word.replace(" ", "-")
     return environment
@@ -302,7 +321,10 @@ def _write(pages: _Pages, folder: Path) -> None:
     for name in ("assets", "series", "file-systems", "patterns", "nights"):
         (folder / name).mkdir()
     _write_assets(environment, folder / "assets")
-    recent = [r for shown in pages.series if (r := figures.recent(shown.state, shown.line)) is not None]
+    found = (
+        figures.recent(one.state, one.line, one.evidence.row.ratios if one.evidence else ()) for one in pages.series
+    )
+    recent = [one for one in found if one is not None]
     page_of = {shown.state.key: shown.page for shown in pages.series}
     scaling = list(figures.scaling(recent))
     patterns = {
@@ -310,7 +332,9 @@ def _write(pages: _Pages, folder: Path) -> None:
         for one in pages.file_systems
     }
     environment.globals["patterns"] = patterns
-    banner = words.banner(pages.of_tonight, pages.assessment.file_systems, pages.causes)
+    banner = words.banner(
+        pages.assessment, pages.of_tonight, invalid_cases=len(pages.invalid_cases), causes=pages.causes
+    )
     write("index.html", "overview.html.j2", banner=banner, changes=pages.changes())
     write("scaling.html", "figures.html.j2", title="Scaling over nodes and ranks", sections=scaling, page_of=page_of)
     for one in pages.file_systems:
@@ -372,11 +396,11 @@ def _night_row(line: Timeline, number: int) -> tuple[str, ...]:
     notes += ["maintenance"] if line.maintenance[number] else []
     notes += line.software.get(number, ())
     notes += [f"configuration {line.configuration[number]}"] if number in line.configuration else []
-    told = [terminal.rate(value) if np.isfinite(value) else "" for value in (best, reference)]
+    told = [rate(value) if np.isfinite(value) else "" for value in (best, reference)]
     return (
         str(line.dates[number]),
         told[0] or "invalid",
-        " ".join(map(terminal.rate, line.repeats.get(number, ()))),
+        " ".join(map(rate, line.repeats.get(number, ()))),
         told[1],
         words.change(1 - best / reference if all(told) else None),
         "; ".join(notes),

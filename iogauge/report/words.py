@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from iogauge.assess.record import FileSystemState, Move, SeriesState, Timeline
+from iogauge.assess.record import Assessment, Move, SeriesState, Timeline
 from iogauge.judge import Row
-from iogauge.night import Case, Night
+from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night
+from iogauge.terminal import STYLES
+from iogauge.verdict import Told, of_file_system, percent, told
 
-#: Symbol of each verdict, worst first; the word always stands beside it.
-SYMBOLS = {
-    "shifted level": "▼",
-    "regressed": "▼",
-    "invalid": "!",
-    "transient": "▽",
-    "drift": "↘",
-    "too noisy": "~",
-    "improved": "▲",
-    "no reference": "·",
-    "pass": "✓",
-}
-_ORDER = {word: number for number, word in enumerate(SYMBOLS)}
+#: Verdicts, worst first: slower storage goes before what could not be measured.
+_WORDS = (
+    "shifted level",
+    "regressed",
+    "invalid",
+    "transient",
+    "drift",
+    "too noisy",
+    "improved",
+    "no reference",
+    "pass",
+)
+_ORDER = {word: number for number, word in enumerate(_WORDS)}
+#: The word always stands beside its symbol.
+SYMBOLS = {word: STYLES[word][0] for word in _WORDS}
 
 #: The part of a file's name that is for people; the rest tells names apart where a file system folds or cuts them.
 _READABLE_CHARACTERS = 80
@@ -56,24 +61,24 @@ class Shown:
     page: str
     tonight: bool
 
-    @property
-    def _judged_by_one_night(self) -> bool:
-        """Does the judge of one night decide? It does until there is a reference, and where a ratio inside one job is below
-        its portable band: noise cancels in it."""
-        if self.evidence is None or not self.tonight or self.state.word == "invalid":
-            return False
-        return self.state.word == "no reference" or any(ratio.place == "below" for ratio in self.evidence.row.ratios)
+    @functools.cached_property
+    def told(self) -> Told:
+        """The verdict. The night's record has a say in it, where it is tonight's."""
+        state, found = self.state, self.evidence
+        if found and found.night.night_date == state.date and found.row.fingerprint == state.fingerprint:
+            young = f"{found.night.nights_of(state.key)} of {NIGHTS_FOR_A_REFERENCE} nights"
+            return told(found.row, state, young)
+        return Told(state.word, state.word, state.reason, state.alarm or state.word == "invalid")
 
     @property
     def word(self) -> str:
-        """The verdict."""
-        return self.evidence.row.verdict if self.evidence and self._judged_by_one_night else self.state.word
+        """The verdict in a word."""
+        return self.told.word
 
     @property
     def reason(self) -> str:
         """Why, and what an operator said of it."""
-        judged = self.evidence.row.reason if self.evidence and self._judged_by_one_night else ""
-        why = judged or re.sub("; acknowledged by .*", "", self.state.reason)  # said in full, behind it
+        why = re.sub("; acknowledged by [^;]*", "", self.told.reason)  # said in full, behind it
         return "; ".join(filter(None, (why, self.said)))
 
     @property
@@ -90,7 +95,7 @@ class Shown:
     @property
     def alarm(self) -> bool:
         """Should somebody look at it? What an operator knows of is no alarm."""
-        return self.word == "invalid" or self.state.alarm or (self.word == "regressed" and self.state.muted is None)
+        return self.told.alarm
 
     @property
     def known(self) -> bool:
@@ -121,7 +126,7 @@ class Shown:
 
 def moved(move: Move) -> str:
     """``20 % slower``."""
-    return f"{abs(move.drop) * 100:.0f} % {'slower' if move.slower else 'faster'}"
+    return f"{percent(abs(move.drop))} {'slower' if move.slower else 'faster'}"
 
 
 def change(drop: float | None) -> str:
@@ -129,10 +134,10 @@ def change(drop: float | None) -> str:
     return "" if drop is None else f"{-100 * drop:+.0f} %".replace("-0 %", "0 %").replace("+0 %", "0 %")
 
 
-def parts_of(drops: Sequence[float]) -> str:
+def drops(parts: Sequence[float]) -> str:
     """``20 %``, or ``15 to 23 %``."""
-    least, most = f"{min(drops) * 100:.0f}", f"{max(drops) * 100:.0f}"
-    return f"{most} %" if least == most else f"{least} to {most} %"
+    least, most = percent(min(parts)), percent(max(parts))
+    return most if least == most else f"{least.removesuffix(' %')} to {most}"
 
 
 @dataclass(frozen=True)
@@ -144,18 +149,23 @@ class Banner:
     lines: tuple[str, ...]
 
 
-def banner(tonight: Sequence[Shown], file_systems: Iterable[FileSystemState], causes: Iterable[str] = ()) -> Banner:
-    """What is wrong tonight, in words that are understood at once. ``causes``: why tonight's runs are not complete."""
+def banner(
+    assessment: Assessment, tonight: Sequence[Shown], *, invalid_cases: int = 0, causes: Iterable[str] = ()
+) -> Banner:
+    """What is wrong tonight, in words that are understood at once.
+
+    ``invalid_cases`` are those that no series is known of; ``causes`` say why tonight's runs are not complete.
+    """
     counts = Counter(shown.word for shown in tonight if shown.alarm)
-    slower = counts["shifted level"] + counts["regressed"]
+    slower, invalid = counts["shifted level"] + counts["regressed"], counts["invalid"] + invalid_cases
     incomplete = tuple(f"Not all was measured: {cause}" for cause in causes)
+    if slower or invalid:
+        words = [f"{slower} of {len(tonight)} series slower"] * bool(slower) + [f"{invalid} invalid"] * bool(invalid)
+        return Banner(
+            "shifted level" if slower else "invalid", ", ".join(words), (*incomplete, *_scopes(assessment, tonight))
+        )
     if not tonight:
         return Banner("invalid", "Nothing was measured tonight", incomplete)
-    if slower or counts["invalid"]:
-        words = [f"{slower} of {len(tonight)} series slower"] * bool(slower)
-        words += [f"{counts['invalid']} invalid"] * bool(counts["invalid"])
-        lines = filter(None, (_scope_line(one, tonight) for one in file_systems))
-        return Banner("shifted level" if slower else "invalid", ", ".join(words), (*incomplete, *lines))
     if incomplete:
         return Banner("invalid", "Incomplete; nothing that was measured is slower", incomplete)
     if all(shown.word in ("no reference", "too noisy") for shown in tonight):
@@ -164,24 +174,13 @@ def banner(tonight: Sequence[Shown], file_systems: Iterable[FileSystemState], ca
     return Banner("pass", "Nothing is slower" + (f" but {known} series that are known" if known else ""), ())
 
 
-def _scope_line(state: FileSystemState, tonight: Iterable[Shown]) -> str:
-    """What of a file system is slower, how much, since when and since what; empty: nothing that is to be told."""
-    if state.scope is None:
-        return ""
-    keys = set(state.scope.keys)
-    slow = [shown for shown in tonight if shown.state.key in keys]
-    if slow and not any(shown.alarm for shown in slow):
-        return ""
-    moves = [shown.state.move for shown in slow if shown.state.move is not None]
-    words = [state.scope.text[:1].upper() + state.scope.text[1:]]
-    if moves:
-        words.append(f"{parts_of([move.drop for move in moves])} slower")
-    if state.scope.began is not None:
-        words.append(f"since {state.scope.began}")
-    changes = Counter(change for move in moves for change in move.changes)
-    if changes:
-        words.append("with " + ", ".join(change for change, _ in changes.most_common(3)))
-    return ", ".join(words)
+def _scopes(assessment: Assessment, tonight: Iterable[Shown]) -> Iterator[str]:
+    """A line for each file system of which something is slower that nobody knew of."""
+    alarms = {shown.state.key for shown in tonight if shown.alarm}
+    for one in assessment.file_systems:
+        if one.scope is not None and (not one.scope.keys or alarms & set(one.scope.keys)):
+            line = of_file_system(assessment, one)
+            yield line[:1].upper() + line[1:]
 
 
 def summary(series: Iterable[Shown]) -> str:
