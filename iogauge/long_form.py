@@ -16,7 +16,7 @@ from iogauge.plain import one_line
 from iogauge.status import sparkline
 from iogauge.terminal import STYLES
 from iogauge.tonight import Alarm, Tonight
-from iogauge.verdict import percent, rate
+from iogauge.verdict import Told, Verdict, percent, rate
 
 #: Nights shown before the level moved, and since.
 NIGHTS_BEFORE, NIGHTS_SINCE = 6, 8
@@ -44,24 +44,22 @@ def find(tonight: Tonight, key: str) -> tuple[SeriesState, ...]:
 
 def lines(tonight: Tonight, state: SeriesState, rates: Mapping[datetime.date, float]) -> Iterator[Text]:
     """Everything about one series. ``rates`` are the best of its last nights by date."""
-    symbol, style = STYLES[state.word]
+    told = _told(tonight, state)
     yield Text(state.key, style="bold", overflow="fold")
     if state.date != tonight.date:
         yield Text(f"not measured on this night; what follows is of {state.date}", style="yellow")
-    regressed = next((one for one in tonight.alarms if one.name == state.key and one.word == "regressed"), None)
+    symbol, style = STYLES[_word(state, told)]
     yield Text(f"{symbol} {verdict(tonight, state, rates)}", style=style, overflow="fold")
-    if regressed is not None:
-        symbol, style = STYLES["regressed"]
-        yield Text(f"{symbol} regressed: {one_line(regressed.text)}", style=style, overflow="fold")
+    regressed = next((one for one in tonight.alarms if one.name == state.key and one.word == "regressed"), None)
     for title, text in _rows(tonight, state, rates, regressed):
         yield Text(f"  {title:{_TITLE}}{one_line(text)}", overflow="fold")
 
 
 def verdict(tonight: Tonight, state: SeriesState, rates: Mapping[datetime.date, float]) -> str:
     """The verdict with since when, by how much, and whether the file system is slower, too."""
-    move = state.move
-    if state.word not in ("shifted level", "improved") or move is None:
-        return f"{state.word}" + (f": {one_line(state.reason)}" if state.reason else "")
+    move, told = state.move, _told(tonight, state)
+    if move is None or _word(state, told) not in ("shifted level", "improved"):
+        return one_line(told.text + (f": {told.reason}" if told.reason and told.reason not in told.text else ""))
     beyond = [value < _halfway(move) if move.slower else value > _halfway(move) for value in _since(rates, move)]
     nights = f" ({sum(beyond)} nights of {len(beyond)})" if beyond else ""
     side = "below" if move.slower else "above"
@@ -69,7 +67,19 @@ def verdict(tonight: Tonight, state: SeriesState, rates: Mapping[datetime.date, 
         f"{state.word} since {move.began}{nights}, {percent(abs(move.drop))} {side} {rate(move.before)} {state.unit}"
     )
     around = _around(tonight, state) if move.slower else ""
-    return moved + (f"; {around}" if around else "")
+    beside = f"; and regressed: {told.reason}" if told.word == "regressed" else ""
+    return one_line(moved + (f"; {around}" if around else "") + beside)
+
+
+def _told(tonight: Tonight, state: SeriesState) -> Told:
+    """The night's verdict, where it was measured then."""
+    found = tonight.verdicts.get(state.key) if state.date == tonight.date else None
+    return found or Told(state.word, state.word, state.reason, state.alarm)
+
+
+def _word(state: SeriesState, told: Told) -> Verdict:
+    """A level that moved says more than a ratio."""
+    return state.word if state.word == "shifted level" else told.word
 
 
 def _halfway(move: Move) -> float:

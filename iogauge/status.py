@@ -26,6 +26,8 @@ TOLD = ("shifted level", "drift", "transient", "improved")
 
 PLAIN_WIDTH = 80
 
+_ALL_IS_WELL = "nothing is slower"
+
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
 Rates = Mapping[str, Mapping[datetime.date, float]]
@@ -79,13 +81,14 @@ def headline(tonight: Tonight) -> str:
     if slower or found["shifted level"]:
         count = found["shifted level"]
         scopes = ", ".join(one.scope.text for one in slower if one.scope)
-        parts.append("SLOWER: " + (f"{scopes} ({count} series)" if scopes else f"{count} series"))
+        series = f"{count} series"
+        parts.append("SLOWER: " + (scopes + f" ({series})" * bool(count) if scopes else series))
     parts += [f"{word.upper()}: {found[word]}" for word in ("regressed", "invalid") if found[word]]
     if tonight.exit_code == 2:
         parts.append("NOT MEASURED, or not all")
     elif tonight.unassessed:
         parts.append("NOT JUDGED against the nights before")
-    return one_line("; ".join(parts)) or "nothing is slower"
+    return one_line("; ".join(parts)) or _ALL_IS_WELL
 
 
 def _is_news(one: FileSystemState, tonight: Tonight) -> bool:
@@ -107,7 +110,8 @@ def is_whole(one: FileSystemState, tonight: Tonight) -> bool:
 
 def lines(tonight: Tonight, rates: Rates, now: datetime.datetime, *, every: bool = False) -> Iterator[Text]:
     """The whole status. ``rates`` by key and date are drawn as sparklines, where there are any."""
-    yield _styled(headline(tonight), "bold green" if tonight.exit_code == 0 else "bold red")
+    news = headline(tonight)
+    yield _styled(news, "bold green" if news == _ALL_IS_WELL else "bold red")
     yield _line(_when(tonight, now))
     if tonight.problem:
         yield _styled(f"! {one_line(tonight.problem)}", "bold magenta")
@@ -164,7 +168,7 @@ def _of_file_system(
         return word, one_line(of_file_system(tonight.assessment, found))
     if alarms:
         return alarms[0].word, f"{len(alarms)} alarm{'s' * (len(alarms) != 1)} in {len(mine)} series"
-    young = sum(state.word == "no reference" for state in mine)
+    young = sum(tonight.verdicts[state.key].word == "no reference" for state in mine)
     if young == len(mine):
         return "no reference", f"no reference yet ({len(mine)} series)"
     if found is not None and found.word not in ("pass", "no reference", "shifted level"):
@@ -189,7 +193,7 @@ def _alarms(tonight: Tonight, rates: Rates, *, every: bool) -> Iterator[Text]:
 
 def _told(tonight: Tonight, rates: Rates, *, every: bool) -> Iterator[Text]:
     alarms = {one.name for one in tonight.alarms}
-    found = [state for state in tonight.tonight if state.word in TOLD or state.muted]
+    found = [state for state in tonight.tonight if tonight.verdicts[state.key].word in TOLD or state.muted]
     found = sorted((s for s in found if s.key not in alarms), key=lambda s: (WORDS.index(s.word), s.key))
     if found:
         yield Text()
@@ -214,22 +218,19 @@ def _all(tonight: Tonight, rates: Rates) -> Iterator[Text]:
     yield Text()
     yield _line("every series:")
     for state in sorted(tonight.tonight, key=lambda s: (s.file_system, s.key)):
-        symbol, style = STYLES[state.word]
+        word = tonight.verdicts[state.key].word
+        symbol, style = STYLES[word]
         drawn = sparkline(tuple(rates.get(state.key, {}).values()))
         numbers = f"{rate(state.rate)} of {rate(state.reference)} {state.unit}"
-        yield Text.assemble((f"{symbol} {state.word:13} ", style), state.key, overflow="fold")
+        yield Text.assemble((f"{symbol} {word:13} ", style), state.key, overflow="fold")
         yield _line(f"  {numbers:28} {drawn}".rstrip())
 
 
 def _counts(tonight: Tonight) -> str:
-    if tonight.assessment is None:
-        return "no verdicts"
-    counts = tonight.assessment.counts
-    words = [f"{number} {word}" for word, number in counts.items() if number]
-    older = len(tonight.assessment.series) - len(tonight.tonight)
-    return f"{len(tonight.tonight)} series: {', '.join(words) or 'none'}" + (
-        f"; {older} more were not measured this night" if older else ""
-    )
+    words = [f"{number} {word}" for word, number in tonight.counts.items() if number]
+    known = tonight.assessment.series if tonight.assessment else ()
+    older = len(known) - len(tonight.tonight)
+    return (", ".join(words) or "nothing was measured") + (f"; {older} series not on this night" if older else "")
 
 
 def print_lines(console: Console, found: Iterable[Text], hang: int = 4) -> None:

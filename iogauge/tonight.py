@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import fcntl
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +20,7 @@ from iogauge.errors import InputError
 from iogauge.history.database import History
 from iogauge.history.reading import list_series, read_measurements, read_runs
 from iogauge.night import Night
+from iogauge.verdict import VERDICTS, Told, Verdict
 
 #: What an alarm is about, worst first.
 AlarmWord = Literal["invalid", "regressed", "shifted level"]
@@ -92,7 +95,7 @@ class Tonight:
             return "nothing was measured: all cases were skipped"
         return self.unassessed
 
-    @property
+    @cached_property
     def alarms(self) -> tuple[Alarm, ...]:
         """Worst first: what is invalid, ratios below their bands, and slower series, those that lost most first."""
         return tuple(sorted(self._alarms(), key=lambda one: (ALARM_WORDS.index(one.word), -_drop(one), one.name)))
@@ -115,7 +118,22 @@ class Tonight:
             if verdict.word == "regressed" and verdict.alarm and not (known and known.alarm):
                 yield Alarm(row.key, case.file_system, "regressed", verdict.reason, known)
 
+    @cached_property
+    def verdicts(self) -> Mapping[str, Told]:
+        """The verdict on each series of the night by key: that of its record, else the detector's."""
+        found = {state.key: Told(state.word, state.word, state.reason, state.alarm) for state in self.tonight}
+        return found | {row.key: verdict for _, row, verdict in (self.night.told if self.night else ())}
+
     @property
+    def counts(self) -> Mapping[Verdict, int]:
+        """Series by verdict, worst first; an invalid case that never measured any counts once, and so does a skipped one."""
+        found = Counter(verdict.word for verdict in self.verdicts.values())
+        found["invalid"] += sum(one.name not in self.verdicts for one in self.alarms)
+        cases = self.night.cases if self.night else ()
+        found["skipped"] += sum(case.judgement.verdict == "skipped" for case in cases)
+        return {word: found[word] for word in VERDICTS}
+
+    @cached_property
     def tonight(self) -> tuple[SeriesState, ...]:
         """The series that were measured on the newest night."""
         return self.assessment.tonight if self.assessment else ()

@@ -17,9 +17,9 @@ from samples import case, counted_case, invalid_case
 
 from iogauge import cli
 from iogauge.detect import Action
-from iogauge.detect.verdicts import WORDS
 from iogauge.notify import prometheus
 from iogauge.tonight import load
+from iogauge.verdict import VERDICTS
 
 KEYS = assessed.keys(["scratch", "disk"], 16)
 STEADY: dict[str, assessed.Event] = dict.fromkeys(KEYS, "steady")
@@ -131,8 +131,8 @@ def test_prometheus_has_rates_verdicts_and_when_the_night_ended(home):
     mine = ("site", "test"), ("series", SLOW), ("file_system", "scratch"), ("operation", "write"), ("interface", "hdf5")
     assert of(found["iogauge_rate_mib_per_second"], *mine) == [state.rate]
     assert of(found["iogauge_reference_mib_per_second"], *mine) == [state.reference]
-    words = {word: of(found["iogauge_verdict"], *mine, ("iogauge_verdict", word)) for word in WORDS}
-    assert words == {word: [float(word == "shifted level")] for word in WORDS}
+    words = {word: of(found["iogauge_verdict"], *mine, ("iogauge_verdict", word)) for word in VERDICTS}
+    assert words == {word: [float(word == "shifted level")] for word in VERDICTS}
     assert of(found["iogauge_alarm"], *mine) == [1]
     assert of(found["iogauge_alarm"], ("series", MUTED)) == [0]
     assert of(found["iogauge_muted"], ("series", MUTED)) == [1]
@@ -141,7 +141,7 @@ def test_prometheus_has_rates_verdicts_and_when_the_night_ended(home):
     assert of(found["iogauge_last_night_timestamp_seconds"], ("site", "test")) == [ended]
     assert of(found["iogauge_night_complete"], ("site", "test")) == [1]
     assert of(found["iogauge_alarms"], ("kind", "invalid")) == [2]
-    assert of(found["iogauge_series"], ("verdict", "no reference")) == [1]
+    assert of(found["iogauge_series"], ("verdict", "no reference")) == [2]  # NEW, and the case's
     assert of(
         found["iogauge_file_system_verdict"], ("file_system", "disk"), ("iogauge_file_system_verdict", "pass")
     ) == [1]

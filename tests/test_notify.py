@@ -123,6 +123,10 @@ def test_a_muted_series_tells_nothing_and_the_end_of_its_mute_tells():
     assert re.match("its mute has ended: 2.% slower since 2026-11-17", told[0].text)
 
 
+def test_a_muted_series_that_is_invalid_tells_nothing_either():
+    assert tell(night(STEADY | {DISK[0]: "invalid"}, said={DISK[0]: mute(LAST_NIGHT + 2 * A_DAY)})) == [[]]
+
+
 def test_an_alarm_that_ends_while_it_is_muted_ends_silently():
     slow = STEADY | {SCRATCH[0]: "shift"}
     said = {SCRATCH[0]: mute(LAST_NIGHT + 30 * A_DAY)}

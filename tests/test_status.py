@@ -53,7 +53,7 @@ def test_a_steady_night_is_said_in_a_word_with_its_file_systems_and_counts(home)
     assert lines[0] == "nothing is slower"
     assert lines[1].startswith("site test, suite nightly, night of 2026-11-20, ended ")
     assert "✓ disk     steady (12 series)" in lines
-    assert "24 series: 24 pass" in lines
+    assert "1 no reference, 24 pass" in lines
 
 
 def test_alarms_come_worst_first_with_scope_reason_and_software(home):

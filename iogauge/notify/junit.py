@@ -13,9 +13,10 @@ from iogauge.assess.record import SeriesState
 from iogauge.plain import one_line, printable
 from iogauge.status import reason
 from iogauge.tonight import Alarm, Tonight
+from iogauge.verdict import Verdict
 
-#: Verdicts from which nothing follows.
-_NO_VERDICT = ("no reference", "too noisy")
+#: Verdicts from which nothing follows, and those that are known where they are no alarm.
+_NO_VERDICT: tuple[Verdict, ...] = ("no reference", "too noisy", "shifted level", "regressed")
 
 
 def as_xml(tonight: Tonight) -> str:
@@ -47,8 +48,8 @@ def _cases(tonight: Tonight) -> Iterator[tuple[str, TestCase]]:
     seconds = {row.key: case.seconds for case, row in (tonight.night.rows if tonight.night else ())}
     for state in tonight.tonight:
         case = _case(state.key, f"{tonight.site}.{state.file_system}.{state.benchmark}", seconds.get(state.key))
-        case.append(_properties(state))
-        result = _result(state, alarms.pop(state.key, None))
+        case.append(_properties(state, tonight.verdicts[state.key].word))
+        result = _result(state, tonight.verdicts[state.key].word, alarms.pop(state.key, None))
         if result is not None:
             case.append(result)
         yield state.file_system, case
@@ -62,11 +63,11 @@ def _case(name: str, group: str, seconds: float | None) -> TestCase:
     return TestCase(one_line(name), one_line(group), seconds or 0.0)
 
 
-def _result(state: SeriesState, alarm: Alarm | None) -> Any:
+def _result(state: SeriesState, word: Verdict, alarm: Alarm | None) -> Any:
     if alarm is not None:
         return _of_alarm(alarm)
-    if state.word in (*_NO_VERDICT, "invalid", "shifted level") or state.maintenance:
-        return Skipped(one_line(f"{state.word}: {reason(state)}"), state.word)
+    if word in _NO_VERDICT or state.maintenance:
+        return Skipped(one_line(f"{word}: {reason(state)}"), word)
     return None
 
 
@@ -77,10 +78,10 @@ def _of_alarm(alarm: Alarm) -> Any:
     return result
 
 
-def _properties(state: SeriesState) -> Properties:
+def _properties(state: SeriesState, word: Verdict) -> Properties:
     move = state.move
     values = {
-        "verdict": state.word,
+        "verdict": word,
         "rate": state.rate,
         "reference": state.reference,
         "unit": state.unit,

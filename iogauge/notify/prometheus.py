@@ -10,6 +10,7 @@ from iogauge.assess.record import SeriesState
 from iogauge.detect.verdicts import WORDS
 from iogauge.measurement import Unit
 from iogauge.tonight import ALARM_WORDS, Tonight
+from iogauge.verdict import VERDICTS
 
 #: Of each series; a key has all of the others in it, and they are there to select by.
 _LABELS = ("site", "series", "file_system", "benchmark", "operation", "nodes", "ranks_per_node", "pattern", "interface")
@@ -27,7 +28,7 @@ def as_text(tonight: Tonight) -> str:
         for unit, word in _UNITS.items()
         for name, said in (("rate", "best rate of the night"), ("reference", "rate that it is compared with"))
     }
-    word = Enum("iogauge_verdict", "verdict on a series", _LABELS, states=list(WORDS), registry=registry)
+    word = Enum("iogauge_verdict", "verdict on a series", _LABELS, states=list(VERDICTS), registry=registry)
     alarm = Gauge("iogauge_alarm", "1: somebody should look at the series", _LABELS, registry=registry)
     muted = Gauge("iogauge_muted", "1: an operator has muted the series", _LABELS, registry=registry)
     names = {one.name for one in tonight.alarms}
@@ -36,7 +37,7 @@ def as_text(tonight: Tonight) -> str:
         for name, value in (("rate", state.rate), ("reference", state.reference)):
             if value is not None:
                 rates[name, state.unit].labels(*labels).set(value)
-        word.labels(*labels).state(state.word)
+        word.labels(*labels).state(tonight.verdicts[state.key].word)
         alarm.labels(*labels).set(state.key in names)
         muted.labels(*labels).set(state.muted is not None)
     return generate_latest(registry).decode("utf-8")
@@ -67,7 +68,7 @@ def _night(registry: CollectorRegistry, tonight: Tonight) -> None:
     for kind in ALARM_WORDS:
         alarms.labels(site, kind).set(sum(one.word == kind for one in tonight.alarms))
     counts = Gauge("iogauge_series", "series of the night by verdict", ["site", "verdict"], registry=registry)
-    for word, number in (tonight.assessment.counts if tonight.assessment else {}).items():
+    for word, number in tonight.counts.items():
         counts.labels(site, word).set(number)
     together = Enum(
         "iogauge_file_system_verdict",
