@@ -375,8 +375,8 @@ class _Run:
             if row.findings[-1].slower:
                 # It went on, or got worse: the same finding, from the level before the first step.
                 first = row.findings[-1]
-                lowest, still = min(first.after, float(np.exp(after))), first.comes_and_goes and some
-                row.findings[-1] = replace(first, after=lowest, comes_and_goes=still)
+                lowest = min(first.after, float(np.exp(after)))
+                row.findings[-1] = replace(first, after=lowest, comes_and_goes=some)
                 return
             self._close(column, night, "slower again")
         finding = Finding(
