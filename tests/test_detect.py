@@ -102,6 +102,82 @@ def test_a_collapse_that_comes_and_goes_is_found():
     assert any(f.slower for f in judge([series(slowed(quiet(70), 60, factors))]).tracks[0].findings)
 
 
+@pytest.mark.parametrize("hit", ["every second night", "half of the nights at random", "two nights in four"])
+def test_a_slowdown_that_comes_and_goes_is_found_and_stays_until_it_is_gone(hit):
+    start, nights = 90, 40
+    made = []
+    for seed in range(20):
+        number = np.arange(nights)
+        when = {
+            "every second night": number % 2 == 0,
+            "half of the nights at random": np.random.default_rng(seed).random(nights) < 0.5,
+            "two nights in four": number % 4 < 2,
+        }[hit]
+        factors = np.concatenate((np.where(when, 0.65, 1.0), np.ones(30)))
+        made.append(slowed(noise(start + nights + 30, seed, bad=0.03), start, factors))
+    by_now = judge([series(logs[: start + 14]) for logs in made]).tracks
+    assert np.mean([any(f.found >= day(start) for f in track.findings) for track in by_now]) > 0.6
+    during = judge([series(logs[: start + nights]) for logs in made]).verdicts
+    told = [one for one in during if one.finding is not None]
+    # One that hits several nights in a row by chance is told as a steady one, which ends sooner.
+    assert len(told) >= (10 if "random" in hit else 15)
+    assert np.median([one.finding.drop for one in told]) == pytest.approx(0.35, abs=0.05)
+    assert any("on many nights since" in one.reason for one in told)
+    assert sum(one.finding is None for one in judge([series(logs) for logs in made]).verdicts) >= 19
+
+
+def test_a_first_reference_that_fell_is_that_of_the_nights_before():
+    assert last(slowed(quiet(18), 6, 0.5)).word == "shifted level"
+    detector = NightlyDetector()
+    detector.fit([1000.0] * 4 + [500.0] * 10, [ctx(n) for n in range(14)])
+    assert [detector.update(500.0, ctx(14 + n)).status for n in range(3)] == ["transient", "transient", "regression"]
+
+
+def test_noise_rarely_makes_a_first_reference_fall():
+    judged = judge([series(noise(40, seed, 0.1, bad=0.12)) for seed in range(200)])
+    assert sum(bool(track.findings) for track in judged.tracks) <= 10
+
+
+def correlated(nights: int, rho: float, scale: float, seed: int) -> np.ndarray:
+    """Each night is like the one before."""
+    logs = np.random.default_rng(seed).standard_normal(nights) * scale
+    for night in range(1, nights):
+        logs[night] = rho * logs[night - 1] + math.sqrt(1 - rho**2) * logs[night]
+    return logs
+
+
+SHAPES = {
+    "normal": lambda rng: 0.2 * rng.standard_normal(365),
+    "exponential": lambda rng: -rng.exponential(0.15, 365),
+    "log-normal": lambda rng: -0.05 * np.exp(1.2 * rng.standard_normal(365)),
+    "heavy on both sides": lambda rng: 0.05 * rng.standard_t(2, 365),
+    "correlated a little": lambda rng: correlated(365, 0.3, 0.07, int(rng.integers(1 << 30))),
+    "weekends 10 % slow": lambda rng: 0.05 * rng.standard_normal(365) - 0.1 * (np.arange(365) % 7 >= 5),
+    "one night a week of half the rate": lambda rng: 0.05 * rng.standard_normal(365) - 0.7 * (np.arange(365) % 7 == 2),
+    "maintenance once a month": lambda rng: 0.05 * rng.standard_normal(365) - 0.5 * (np.arange(365) % 30 < 2),
+    "three times as wide from summer on": lambda rng: rng.standard_normal(365) * np.where(np.arange(365) < 180, 0.05, 0.15),
+    "none": lambda rng: np.zeros(365),
+    "none but two bad nights in a hundred": lambda rng: np.log(np.where(rng.random(365) < 0.02, 0.6, 1.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_noise_of_other_shapes_alarms_hardly_more_than_once_a_year(shape):
+    tracks = judge([series(SHAPES[shape](np.random.default_rng(seed))) for seed in range(12)]).tracks
+    assert sum(f.slower for track in tracks for f in track.findings) / 12 <= 1.5
+
+
+def test_a_level_that_flaps_is_too_noisy_for_as_much_as_it_does_by_itself():
+    blocks = slowed(quiet(240), 0, np.where(np.arange(240) // 15 % 2 == 1, 0.7, 1.0))
+    judged = [last(blocks[:end]) for end in (55, 235)]
+    assert [one.word for one in judged] == ["shifted level", "too noisy"]
+    assert "times in 180 days it was slower and came back, by up to 3" in judged[1].reason
+    assert last(slowed(blocks[:235], 225, 0.7)).word == "shifted level"
+    assert last(slowed(quiet(40), 0, 1.0)).word == "pass"
+    stayed = np.concatenate((blocks[:235], np.full(30, math.log(0.7))))
+    assert last(stayed).word == "shifted level"
+
+
 def test_a_slow_ramp_is_a_drift_or_a_shift_and_not_absorbed():
     nights = 260
     ramp = quiet(nights) - 0.001 * np.maximum(np.arange(nights) - 60, 0)
@@ -122,8 +198,9 @@ def test_the_state_goes_on_where_it_was_written_as_json():
     again = Bank.from_rows([json.loads(json.dumps(first.row(0), allow_nan=False))])
     for night in range(55, 80):
         assert again.step(logs[night, None], slots[night]).score == whole.step(logs[night, None], slots[night]).score
-    with pytest.raises(ValueError, match="of form 'other'"):
-        Bank.from_rows([{"form": "other"}])
+    for other in ("other", "iogauge.detector/1"):
+        with pytest.raises(ValueError, match=f"of form '{other}'"):
+            Bank.from_rows([{**first.row(0), "form": other}])
 
 
 def test_series_judged_together_are_judged_as_alone():
@@ -421,6 +498,17 @@ class TestFileSystem:
             assert fused is not None
             together.append(next((f.found for f in fused.findings if f.found >= day(start)), day(999)))
         assert sorted(together)[4] < sorted(alone)[24]
+
+    @pytest.mark.parametrize("rho", [0.9, 0.97])
+    def test_waves_of_a_file_system_are_no_slowdown_of_it(self, rho):
+        told = 0
+        for world in range(4):
+            wave = correlated(365, rho, 0.04, world)
+            tracks = judge([series(noise(365, 100 * world + n) + wave, f"s{n}") for n in range(6)]).tracks
+            together = judge_file_system("disk", tracks)
+            assert together is not None
+            told += sum(f.slower for f in together.findings)
+        assert told <= 2
 
     def test_two_series_are_no_file_system(self):
         assert judge_file_system("disk", judge([series(quiet(60), "a"), series(quiet(60), "b")]).tracks) is None

@@ -43,6 +43,9 @@ FOUND_WITHIN = 14
 #: A slowdown has ended when the median of so many nights is back above half of it; one that comes and goes, when all of so
 #: many nights are but one.
 END_NIGHTS, END_SOME_NIGHTS = 5, 10
+_BACK = "back at its level"
+#: A series that was slower and came back so often in so many days is restless: it has to be slower, or for longer, than then.
+RESTLESS_MOVES, RESTLESS_DAYS = 3, 180
 #: A rise is taken as the new normal after so many nights; a slowdown never is, but by an operator's word.
 ACCEPTED_AFTER = 30
 #: Drift: the median of so many nights is below the anchor by more than this part of it and so many scales.
@@ -374,8 +377,8 @@ class _Run:
             if row.findings[-1].slower:
                 # It went on, or got worse: the same finding, from the level before the first step.
                 first = row.findings[-1]
-                lowest, still = min(first.after, float(np.exp(after))), first.comes_and_goes and some
-                row.findings[-1] = replace(first, after=lowest, comes_and_goes=still)
+                lowest = min(first.after, float(np.exp(after)))
+                row.findings[-1] = replace(first, after=lowest, comes_and_goes=some)
                 return
             self._close(column, night, "slower again")
         finding = Finding(
@@ -438,9 +441,9 @@ class _Run:
                 low = (last < self.open.halfway[some[row]]).sum()
                 ended[row] = self.open.nights[some[row]] >= END_SOME_NIGHTS and low <= 1
         for column in some[ended]:
-            self._close(int(column), night, "back at its level")
+            self._close(int(column), night, _BACK)
         for column in some[settled & ~slower & ~higher]:
-            self._close(int(column), night, "back at its level")
+            self._close(int(column), night, _BACK)
         for column in some[settled & ~slower & higher & (self.open.nights[some] >= ACCEPTED_AFTER)]:
             self._close(int(column), night, f"normal after {ACCEPTED_AFTER} nights")
             self.anchor[column] = self.bank.level[column]
@@ -535,7 +538,7 @@ class _Run:
             return "invalid", one.invalid.get(last, "no rate")
         have = int(self.bank.nights()[column])
         if finding is not None and finding.slower:
-            return "shifted level", _told(finding)
+            return _usual(self.rows[column].findings, _date(one, last)) or ("shifted level", _told(finding))
         if one.slots[last] == LEFT_OUT:
             return "pass", "in a maintenance window: not judged"
         if np.isnan(at["reference"]):
@@ -581,6 +584,20 @@ def smallest_drop(scale: float, bad: float, threshold: float = THRESHOLD, least_
     surely = FOUND_WITHIN * mean - 0.84 * np.sqrt(FOUND_WITHIN) * spread >= 1
     found = surely.any(axis=1)
     return float(drops[np.argmax(found)]) if found.any() else None
+
+
+def _usual(findings: Sequence[Finding], date: datetime.date) -> tuple[Word, str] | None:
+    """The verdict on an open slowdown that is no more than the series did by itself lately; None where it is news."""
+    now, lately = findings[-1], date - datetime.timedelta(days=RESTLESS_DAYS)
+    moves = [f for f in findings[:-1] if f.slower and f.how == _BACK and f.ended and f.ended >= lately]
+    moves = [f for f in moves if f.acknowledged is None]
+    if len(moves) < RESTLESS_MOVES:
+        return None
+    deepest, longest = max(f.drop for f in moves), max(f.ended - f.found for f in moves if f.ended)
+    if now.drop > deepest or date - now.found > longest:
+        return None
+    often = f"{len(moves)} times in {RESTLESS_DAYS} days it was slower and came back, by up to {deepest:.0%}"
+    return "too noisy", f"{often} and for {longest.days} days; now {_told(now)}"
 
 
 def _told(finding: Finding) -> str:
