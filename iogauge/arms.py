@@ -25,15 +25,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from iogauge import nightly
 from iogauge.adapters.kernel import read_records
 from iogauge.errors import InputError, Refusal
+from iogauge.fingerprint.layouts import PROGRAM as LAYOUT_PROGRAM
+from iogauge.fingerprint.record import COUNTER
 from iogauge.hdf5_arms import ARMS, CannotBeHad, DebianArm, header_version, installed
+from iogauge.site_check import LAUNCHER_PROGRAMS
 from iogauge.sites import read_environ
 from iogauge.spack import ARMS_FILE, ENVIRONMENTS, Choice, read_arm, read_environment
 
 #: What a build makes.
 KERNELS = ("blocks", "metadata", "particles", "segments", "tiles")
-
-#: Besides, for the I/O fingerprint.
-COUNTING = ("h5layout", "libiogauge_fingerprint.so")
 
 #: Below the folder of the arms: kernels by the hash of all that they were made from.
 BUILT = "kernels"
@@ -65,9 +65,9 @@ class _Record(BaseModel):
 class Arm(_Record):
     """``hdf5`` and ``mpi`` (``openmpi`` or ``mpich``, by its binary interface) are what it is said to be; ``None``: not said.
 
-    ``prefix`` is HDF5's; ``programs`` is where kernels are that were built for it elsewhere (a Spack view's ``bin``);
-    ``variables`` and ``modules`` are its environment; ``darshan`` is the runtime to preload, empty without one; ``flags`` are
-    those that HDF5 was configured with.
+    ``launcher`` is a command, empty where processes are started without one. ``prefix`` is HDF5's; ``programs`` is where
+    kernels are that were built for it elsewhere (a Spack view's ``bin``); ``variables`` and ``modules`` are its environment;
+    ``darshan`` is the runtime to preload, empty without one; ``flags`` are those that HDF5 was configured with.
     """
 
     name: Text
@@ -76,7 +76,7 @@ class Arm(_Record):
     mpi: Text | None
     prefix: Path | None
     compiler: Text | None
-    launcher: Text
+    launcher: str
     programs: Path | None = None
     modules: tuple[Text, ...] = ()
     variables: dict[str, str] = {}
@@ -133,8 +133,15 @@ def of_debian(made: DebianArm) -> Arm:
         prefix=made.prefix,
         compiler=str(made.compiler),
         launcher=str(made.launcher),
+        darshan=_darshan_of(made.prefix),
         flags=made.flags,
     )
+
+
+def _darshan_of(prefix: Path) -> str:
+    """A runtime that was installed beside the HDF5 that it was built for."""
+    library = prefix / "lib" / "libdarshan.so"
+    return str(library) if library.is_file() else ""
 
 
 def of_spack(site: str, choice: Choice) -> Arm:
@@ -194,6 +201,7 @@ def of_prefix(prefix: Path) -> Arm:
         prefix=prefix,
         compiler=programs["mpicc"],
         launcher=programs["mpirun"],
+        darshan=_darshan_of(prefix),
     )
 
 
@@ -211,8 +219,8 @@ def _mpi_of(library: Path) -> str | None:
     return next((mpi for name in names for start, mpi in _MPI_LIBRARIES.items() if name.startswith(start)), None)
 
 
-def _environs(site: str) -> dict[str, tuple[dict[str, Any], str]]:
-    """The environments of a site's configuration with the launcher of the first partition that uses each."""
+def _environs(site: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """The environments of a site's configuration with the first partition that uses each."""
     configuration = nightly.read_configuration(site)
     systems = configuration["systems"]
     partitions = [partition for system in systems for partition in system["partitions"]]
@@ -224,17 +232,22 @@ def _environs(site: str) -> dict[str, tuple[dict[str, Any], str]]:
             continue
         users = [partition for partition in partitions if environ["name"] in partition.get("environs", ())]
         if users:
-            found[environ["name"]] = (environ, users[0]["launcher"])
+            found[environ["name"]] = (environ, users[0])
     return found
 
 
 def of_environ(site: str, name: str) -> Arm:
     """An environment of a site's configuration; where it chooses a Spack arm, that one. Raises :class:`InputError`."""
-    environ, launcher = _environs(site)[name]
+    environ, partition = _environs(site)[name]
     file = nightly.checkout() / "site_configs" / f"{site}.py"
     extras = read_environ(name, environ.get("extras", {}), file=file)
-    modules = tuple(module if isinstance(module, str) else module["name"] for module in environ.get("modules", ()))
-    variables = {key: str(value) for key, value in environ.get("env_vars", ())}
+    # As in a job of ReFrame's: the partition's first.
+    modules = tuple(
+        module if isinstance(module, str) else module["name"]
+        for level in (partition, environ)
+        for module in level.get("modules", ())
+    )
+    variables = {key: str(value) for level in (partition, environ) for key, value in level.get("env_vars", ())}
     if extras.spack is not None:
         arm = of_spack(site, extras.spack)
         return arm.model_copy(update={"name": name, "modules": modules, "variables": variables})
@@ -245,7 +258,7 @@ def of_environ(site: str, name: str) -> Arm:
         mpi=None,
         prefix=None,
         compiler=environ.get("cc", "cc"),
-        launcher=launcher,
+        launcher=" ".join(LAUNCHER_PROGRAMS.get(partition["launcher"], (partition["launcher"],))),
         modules=modules,
         variables=variables,
         darshan=extras.darshan,
@@ -290,8 +303,8 @@ def resolve(name: str, site: str = "local") -> Arm:
 
 
 def build(arm: Arm) -> Kernels:
-    """The project's kernels for an arm, built out of tree and kept by the hash of their sources and of the arm; or those
-    that the arm brings along. Raises :class:`Refusal` with the compiler's last words."""
+    """The project's kernels for an arm, and what takes their fingerprint, built out of tree and kept by the hash of their
+    sources and of the arm; or those that the arm brings along. Raises :class:`Refusal` with the compiler's last words."""
     if arm.programs is not None:
         return Kernels(folder=arm.programs, flags=None)
     sources = nightly.checkout() / "kernels"
@@ -338,7 +351,7 @@ def _build_aside(arm: Arm, sources: Path, folder: Path) -> None:
                 said = [line for line in done.stderr.splitlines() if line.strip()][-3:]
                 raise Refusal(f"arm {arm.name}: its kernels could not be built: {' / '.join(said)}")
         made.mkdir()
-        for program in (*KERNELS, *COUNTING):
+        for program in (*KERNELS, COUNTER, LAYOUT_PROGRAM):
             shutil.copy2(build / program, made)
         flags = compiler_flags(json.loads((build / "compile_commands.json").read_bytes()))
         (made / BUILT_FILE).write_text(json.dumps({"arm": arm.name, "flags": flags}) + "\n", encoding="utf-8")
@@ -354,10 +367,12 @@ def flags_of(folder: Path) -> tuple[str, ...] | None:
 
 
 def compiler_flags(commands: list[dict[str, str]]) -> list[str]:
-    """What changes the code that is made, of CMake's ``compile_commands.json``: no paths, and no definitions that HDF5's
+    """What changes the code of the kernels, of CMake's ``compile_commands.json``: no paths, and no definitions that HDF5's
     compiler wrapper hands on (``_FORTIFY_SOURCE`` and the like are, ``IOGAUGE_*`` say what is built in)."""
     found: dict[str, None] = {}
     for entry in commands:
+        if Path(entry["file"]).stem not in KERNELS:
+            continue
         for word in shlex.split(entry["command"]):
             if re.match(r"-(O|f|m|std=|g|DIOGAUGE_HAVE|D_FORTIFY_SOURCE)", word):
                 found[word] = None
@@ -371,7 +386,8 @@ def prove(arm: Arm) -> Proof:
     """Build the arm's kernels where there are none, run one on two ranks, and see what it is. Raises :class:`Refusal`."""
     kernels = build(arm)
     with tempfile.TemporaryDirectory(prefix="iogauge-arm-") as name:
-        return look(arm, kernels, [*shlex.split(arm.launcher), "-n", "2"], Path(name))
+        launch = [*shlex.split(arm.launcher), "-n", "2"] if arm.launcher else []
+        return look(arm, kernels, launch, Path(name))
 
 
 def look(arm: Arm, kernels: Kernels, launch: Sequence[str], folder: Path) -> Proof:

@@ -46,7 +46,7 @@ _SCHEDULER_PROGRAMS = {
     "lsf": ("bsub", "bjobs", "bkill"),
     "flux": ("flux",),
 }
-_LAUNCHER_PROGRAMS = {"local": (), "alps": ("aprun",), "srunalloc": ("srun",), "mpirun-intelmpi": ("mpirun",)}
+LAUNCHER_PROGRAMS = {"local": (), "alps": ("aprun",), "srunalloc": ("srun",), "mpirun-intelmpi": ("mpirun",)}
 
 
 class Finding(BaseModel):
@@ -122,7 +122,7 @@ def _programs(partition: Mapping[str, Any], configuration: Mapping[str, Any]) ->
     modules = [str(module) for one in (partition, *environments) for module in one.get("modules", ())]
     needed = _SCHEDULER_PROGRAMS.get(scheduler, ())
     yield _present(name, f"scheduler {scheduler}", needed, [])
-    programs = _LAUNCHER_PROGRAMS.get(launcher, (launcher,))
+    programs = LAUNCHER_PROGRAMS.get(launcher, (launcher,))
     yield _present(name, f"launcher {launcher}", programs, [] if programs == ("srun",) else modules)
     for one in environments:
         yield _present(name, f"environment {one['name']}", (one.get("cc", "cc"),), modules)

@@ -178,7 +178,8 @@ def test_compiler_flags_are_those_that_change_the_code():
         "mpicc -DH5_X -DIOGAUGE_HAVE_HDF5 -D_FORTIFY_SOURCE=2 -I/a -isystem /b -O3 -march=native -Wall -o x.o -c x.c"
     )
     expected = ["-DIOGAUGE_HAVE_HDF5", "-D_FORTIFY_SOURCE=2", "-O3", "-march=native"]
-    assert compiler_flags([{"command": command}]) == expected
+    other = {"file": "/c/counter.c", "command": "mpicc -fPIC -c counter.c"}
+    assert compiler_flags([{"file": "/k/tiles.c", "command": command}, other]) == expected
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
@@ -219,7 +220,8 @@ def test_a_folder_that_is_no_parallel_hdf5_is_refused(debian, tmp_path, files, m
 def test_an_environment_of_the_site_brings_its_wrapper_modules_and_variables(tmp_path, monkeypatch):
     (tmp_path / "reframe_checks").mkdir()
     (tmp_path / "site_configs").mkdir()
-    partition = {"name": "p", "scheduler": "slurm", "launcher": "srun", "environs": ["new"], "extras": {}}
+    partition = {"name": "p", "scheduler": "slurm", "launcher": "srunalloc", "environs": ["new"], "extras": {}}
+    partition |= {"modules": ["base"], "env_vars": [["A", "0"], ["B", "2"]]}
     environ = {"name": "new", "cc": "cc-wrapper", "modules": ["hdf5/1.14", {"name": "mpi"}], "env_vars": [["A", "1"]]}
     environ["extras"] = {"darshan": "/opt/libdarshan.so"}
     foreign = {"name": "foreign", "cc": "cc", "target_systems": ["elsewhere"]}
@@ -227,18 +229,11 @@ def test_an_environment_of_the_site_brings_its_wrapper_modules_and_variables(tmp
     (tmp_path / "site_configs" / "s.py").write_text(f"site_configuration = {configuration!r}\n")
     monkeypatch.setattr(nightly, "checkout", lambda: tmp_path)
     arm = resolve("new", "s")
-    assert (arm.compiler, arm.launcher, arm.modules, arm.variables) == (
-        "cc-wrapper",
-        "srun",
-        ("hdf5/1.14", "mpi"),
-        {"A": "1"},
-    )
+    assert (arm.compiler, arm.launcher, arm.variables) == ("cc-wrapper", "srun", {"A": "1", "B": "2"})
+    assert arm.modules == ("base", "hdf5/1.14", "mpi")
     assert arm.darshan == "/opt/libdarshan.so"
-    assert arm.command("cmake", "a b") == [
-        "bash",
-        "-lc",
-        "module load hdf5/1.14 && module load mpi && exec cmake 'a b'",
-    ]
+    load = "module load base && module load hdf5/1.14 && module load mpi"
+    assert arm.command("cmake", "a b") == ["bash", "-lc", f"{load} && exec cmake 'a b'"]
     with pytest.raises(InputError, match="no arm 'foreign'"):
         resolve("foreign", "s")
 
