@@ -81,7 +81,10 @@ def main(
             repeats=repeats,
             margin=margin,
             time_limit_seconds=seconds,
+            ranks=ranks,
             exchange=False,
+            count=False,
+            prove=False,
         )
         comparison = _compared(plan, folder)
         counts[_found(comparison)] += 1

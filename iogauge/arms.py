@@ -15,7 +15,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -301,15 +301,14 @@ def build(arm: Arm) -> Kernels:
     with FileLock(parent / f"{folder.name}.lock"):
         if not (folder / BUILT_FILE).exists():
             _build_aside(arm, sources, folder)
-    return Kernels(folder=folder, flags=tuple(json.loads((folder / BUILT_FILE).read_bytes())["flags"]))
+    return Kernels(folder=folder, flags=flags_of(folder))
 
 
 def _digest(arm: Arm, sources: Path) -> str:
     """Of all that a build depends on: a package that is upgraded under its prefix is another one."""
     digest = hashlib.sha256()
-    files = [sources / "CMakeLists.txt", *sources.glob("*.[ch]"), *sources.glob("c*/*.[ch]"), *sources.glob("cmake/*")]
-    files += sources.glob("fingerprint/*")
-    for file in sorted(files):
+    files = [file for pattern in ("CMakeLists.txt", "*.cmake", "*.[ch]") for file in sources.rglob(pattern)]
+    for file in sorted(file for file in files if "tests" not in file.relative_to(sources).parts):
         digest.update(f"{file.relative_to(sources)}\n".encode() + file.read_bytes())
     library = _library_of(arm.prefix).stat() if arm.prefix else None
     parts = (arm.model_dump_json(), library and (library.st_size, library.st_mtime_ns), BUILD_OPTIONS)
@@ -346,6 +345,14 @@ def _build_aside(arm: Arm, sources: Path, folder: Path) -> None:
         made.rename(folder)
 
 
+def flags_of(folder: Path) -> tuple[str, ...] | None:
+    """What the kernels in ``folder``, a build's or one of :func:`build`, were compiled with; ``None``: not known."""
+    if (folder / BUILT_FILE).exists():
+        return tuple(json.loads((folder / BUILT_FILE).read_bytes())["flags"])
+    commands = folder / "compile_commands.json"
+    return tuple(compiler_flags(json.loads(commands.read_bytes()))) if commands.exists() else None
+
+
 def compiler_flags(commands: list[dict[str, str]]) -> list[str]:
     """What changes the code that is made, of CMake's ``compile_commands.json``: no paths, and no definitions that HDF5's
     compiler wrapper hands on (``_FORTIFY_SOURCE`` and the like are, ``IOGAUGE_*`` say what is built in)."""
@@ -364,11 +371,15 @@ def prove(arm: Arm) -> Proof:
     """Build the arm's kernels where there are none, run one on two ranks, and see what it is. Raises :class:`Refusal`."""
     kernels = build(arm)
     with tempfile.TemporaryDirectory(prefix="iogauge-arm-") as name:
-        folder = Path(name)
-        return _judged(arm, kernels, folder, _run(arm, kernels, folder))
+        return look(arm, kernels, [*shlex.split(arm.launcher), "-n", "2"], Path(name))
 
 
-def _run(arm: Arm, kernels: Kernels, folder: Path) -> Any:
+def look(arm: Arm, kernels: Kernels, launch: Sequence[str], folder: Path) -> Proof:
+    """Run one of an arm's kernels, started by ``launch``, in the empty ``folder``. Raises :class:`Refusal`."""
+    return _judged(arm, kernels, folder, _run(arm, kernels, launch, folder))
+
+
+def _run(arm: Arm, kernels: Kernels, launch: Sequence[str], folder: Path) -> Any:
     """One small run, in which the dynamic linker says what it loads; returns the record of its write."""
     (folder / "data").mkdir()
     records = folder / "records.jsonl"
@@ -387,7 +398,7 @@ def _run(arm: Arm, kernels: Kernels, folder: Path) -> Any:
     linker = {"LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": str(folder / "linker"), "OMPI_MCA_rmaps_base_oversubscribe": "1"}
     try:
         done = subprocess.run(
-            arm.command(*shlex.split(arm.launcher), "-n", "2", kernels.folder / "particles", *options),
+            arm.command(*launch, kernels.folder / "particles", *options),
             env={**arm.environment(), **linker},
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from iogauge.bands_cli import bands_group
 from iogauge.case_folders import remove_left_over
 from iogauge.combined import read_night
 from iogauge.command import AsOf, Hours, answers, new_console, progress_bar
+from iogauge.commands import Unreadable, run_briefly
 from iogauge.compare.cli import compare_command
 from iogauge.darshan import show
 from iogauge.darshan.rules import Claim
@@ -39,6 +41,10 @@ def main() -> None:
 
     Example: iogauge nightly --site local
     """
+
+
+#: So long a night waits for the site's report.
+REPORT_SECONDS = 300
 
 
 @main.command("nightly")
@@ -106,11 +112,21 @@ def nightly_command(
     page = write_report(night, folder / "index.html")
     terminal.print_night(console, night)
     console.print(f"night   {page}", soft_wrap=True)
-    try:
-        console.print(f"report  {report_site(site, default_folder())}", soft_wrap=True)
-    except (InputError, OSError) as problem:  # the night is judged whatever becomes of the report
-        console.print(f"report  not written: {problem}", soft_wrap=True, markup=False)
+    console.print(f"report  {_report_apart(night)}", soft_wrap=True, markup=False)
     return night.exit_code
+
+
+def _report_apart(night: Night) -> str:
+    """The site's report, or why there is none. By a process of its own, as it reads the whole history: the night is judged
+    whatever becomes of it."""
+    if night.assessment is None:
+        return "not written: the history was not asked"
+    command = [str(Path(sys.executable).parent / "iogauge"), "report", "--site", night.site]
+    try:
+        code, out, errors = run_briefly(command, REPORT_SECONDS)
+    except (Unreadable, OSError) as problem:
+        return f"not written: {problem}. Later: iogauge report --site {night.site}"
+    return out.strip() if code == 0 else f"not written: {(errors.strip().splitlines() or [f'exit code {code}'])[-1]}"
 
 
 def _earlier_run(console: Console, site: str, suite: str, name: str, as_of: datetime | None) -> Path | None:

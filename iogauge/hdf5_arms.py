@@ -7,6 +7,7 @@ fetches and checks by their signed hashes. What cannot be had is named with the 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -222,19 +223,20 @@ class Archive:
         shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         return re.findall(r"^Version: (\S+)$", shown, re.MULTILINE)
 
-    def find(self, series: str) -> tuple[str, str]:
-        """The suite and Debian's version of the newest HDF5 of a series in the most settled suite that has one."""
-        asked = []
+    def get(self, series: str) -> tuple[str, str, Path]:
+        """The newest HDF5 of a series in the most settled suite that really has one: the suite, Debian's version, and the
+        archive of its sources. A list can name files that the archive no longer holds. Raises :class:`CannotBeHad`."""
+        reasons = []
         for suite in SUITES:
             try:
                 versions = [version for version in self.offers(suite) if fits(upstream(version), series)]
+                if versions:
+                    newest = max(versions, key=lambda version: (_numbers(upstream(version)), version))
+                    return suite, newest, self.fetch(suite, newest)
+                reasons.append(f"{suite} has none")
             except CannotBeHad as reason:
-                asked.append(str(reason))
-                continue
-            if versions:
-                return suite, max(versions, key=lambda version: (_numbers(upstream(version)), version))
-            asked.append(f"{suite} has none")
-        raise CannotBeHad(f"no source package of HDF5 {series}: {'; '.join(dict.fromkeys(asked))}")
+                reasons.append(str(reason))
+        raise CannotBeHad(f"no source package of HDF5 {series}: {'; '.join(dict.fromkeys(reasons))}")
 
     def fetch(self, suite: str, version: str) -> Path:
         """The archive of that version's sources; APT checks it against the hash in the suite's signed list."""
@@ -353,9 +355,8 @@ def cmake(folder: Path, version: str) -> Path:
 def from_source(folder: Path, archive: Archive, series: str, mpi: str, jobs: int) -> DebianArm:
     """Build the newest HDF5 of a series aside, and move it to its place when it is whole."""
     compiler = wrappers(mpi)["mpicc"]
-    suite, debian = archive.find(series)
+    suite, debian, source = archive.get(series)
     version = upstream(debian)
-    source = archive.fetch(suite, debian)
     program = cmake(folder, version)
     prefix = folder / f"hdf5-{version}-{mpi}"
     building = folder / "building"
@@ -389,23 +390,21 @@ def from_source(folder: Path, archive: Archive, series: str, mpi: str, jobs: int
 
 
 def provide(folder: Path, series: Sequence[str], mpis: Sequence[str], jobs: int, tell: Callable[[str], None]) -> Found:
-    """Every arm that was asked for and can be had; those that are there already are kept. One build at a time."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Every arm that was asked for and can be had; those that are there already are kept. One build at a time, for which
+    nobody waits who has what he wants."""
+    wanted = list(itertools.product(series, mpis))
     left_out: dict[str, str] = {}
-    with FileLock(folder / "lock"):
-        archive = Archive(folder / "apt")
-        arms = _forget_upgraded(installed(folder))
-        for one in series:
-            for mpi in mpis:
-                if any(_is(arm, one, mpi) for arm in arms):
+    if not all(_is_there(folder, *one) for one in wanted):
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / "lock"):
+            _forget_upgraded(folder)
+            archive = Archive(folder / "apt")
+            for one, mpi in wanted:
+                if _is_there(folder, one, mpi):
                     continue
                 name = f"hdf5-{one}-{mpi}"
                 try:
-                    if one == PACKAGES:
-                        arm = from_packages(folder, mpi)
-                    else:
-                        tell(f"{name}: building, which takes minutes; the log: {folder}/hdf5-*-{mpi}.log")
-                        arm = from_source(folder, archive, one, mpi, jobs)
+                    arm = _make(folder, archive, one, mpi, jobs, tell)
                 except CannotBeHad as reason:
                     left_out[name] = str(reason)
                     tell(f"{name}: left out: {reason}")
@@ -414,27 +413,36 @@ def provide(folder: Path, series: Sequence[str], mpis: Sequence[str], jobs: int,
     return Found(arms=tuple(installed(folder)), left_out=left_out)
 
 
-def _is(arm: DebianArm, series: str, mpi: str) -> bool:
-    return arm.mpi == mpi and (_of_packages(arm) if series == PACKAGES else fits(arm.hdf5, series))
+def _make(folder: Path, archive: Archive, one: str, mpi: str, jobs: int, tell: Callable[[str], None]) -> DebianArm:
+    if one == PACKAGES:
+        return from_packages(folder, mpi)
+    tell(f"hdf5-{one}-{mpi}: building, which takes minutes; the log: {folder}/hdf5-{one}*-{mpi}.log")
+    return from_source(folder, archive, one, mpi, jobs)
+
+
+def _is_there(folder: Path, series: str, mpi: str) -> bool:
+    return any(
+        arm.mpi == mpi and _holds(arm) and (_of_packages(arm) if series == PACKAGES else fits(arm.hdf5, series))
+        for arm in installed(folder)
+    )
 
 
 def _of_packages(arm: DebianArm) -> bool:
     return arm.source.startswith(FROM_PACKAGE)
 
 
-def _forget_upgraded(arms: Sequence[DebianArm]) -> list[DebianArm]:
+def _holds(arm: DebianArm) -> bool:
     """Links to packages that were upgraded or removed since are no arm any more."""
-    kept = []
-    for arm in arms:
-        try:
-            fits_still = not _of_packages(arm) or header_version(arm.prefix / "include") == arm.hdf5
-        except CannotBeHad:
-            fits_still = False
-        if fits_still:
-            kept.append(arm)
-        else:
+    try:
+        return not _of_packages(arm) or header_version(arm.prefix / "include") == arm.hdf5
+    except CannotBeHad:
+        return False
+
+
+def _forget_upgraded(folder: Path) -> None:
+    for arm in installed(folder):
+        if not _holds(arm):
             shutil.rmtree(arm.prefix)
-    return kept
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

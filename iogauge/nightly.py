@@ -126,6 +126,7 @@ def check_configuration(site: str) -> dict[str, Site]:
         raise InputError(problem.message, file=_configuration_file(site), key=problem.key) from problem
     for environment in read_configuration(site)["environments"]:
         read_environ(environment["name"], environment.get("extras", {}), file=_configuration_file(site))
+    checks_of(site)
     load_site_bands(checkout() / "reference_values", site)
     load_portable_bands(checkout() / "reference_values")
     return sites
@@ -426,7 +427,8 @@ def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, pr
     root = checkout()
     command = [
         str(Path(sys.executable).parent / "reframe"),
-        *("-C", str(root / "site_configs" / f"{site}.py"), "--system", site, "-c", str(root / "reframe_checks")),
+        *("-C", str(root / "site_configs" / f"{site}.py"), "--system", site),
+        *(word for path in checks_of(site) for word in ("-c", str(path))),
         *("-r", "-t", f"^{re.escape(suite)}$", "--nocolor"),
         *("--prefix", str(folder / "reframe"), "--report-file", str(folder / "reframe.json")),
         *options,
@@ -464,6 +466,16 @@ def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, pr
                     os.killpg(process.pid, signal.SIGKILL)
                 time.sleep(0.1)
     return "" if stop.signal is None else f"stopped by {signal.Signals(stop.signal).name}"
+
+
+def checks_of(site: str) -> list[Path]:
+    """The files of checks that nights of ``site`` look at, else the folder of all. Raises :class:`InputError`."""
+    folder = checkout() / "reframe_checks"
+    chosen = [one.checks for one in read_site_configuration(site).values()]
+    files = [folder / name for name in dict.fromkeys(name for names in chosen for name in names)]
+    if missing := [path for path in files if not path.is_file()]:
+        raise InputError(f"checks: there is no {missing[0]}", file=_configuration_file(site), key="checks")
+    return files if all(chosen) else [folder]
 
 
 def _seconds_to_stop(folder: Path) -> float:

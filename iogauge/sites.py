@@ -13,7 +13,7 @@ from iogauge.check_options import CheckOptions, Duration, Positive
 from iogauge.darshan.preload import Runtime
 from iogauge.errors import InputError
 from iogauge.layout import Layout
-from iogauge.spack import Choice
+from iogauge.spack import AbsolutePath, Choice
 from iogauge.validation import Location, python_locator, validate
 
 FileSystemType = Literal["nfs", "beeond", "lustre", "gpfs", "local", "memory", "other"]
@@ -163,6 +163,8 @@ class Site(BaseModel):
     ``{cpus_per_rank}`` are replaced. ``oversubscribe``: ranks may share cores. ``netcdf``: the kernels find a parallel
     netCDF-4 there that fits their MPI and HDF5, and it is to be tried. ``options``: volumes and the like, by kernel.
     ``portable_bands: False``: ratios to MPI-IO and POSIX are shown and not judged, as on nodes that share their cores.
+    ``checks``: the files below ``reframe_checks`` that nights look at, where it is not to be all of them: those of the other
+    kernels are then not even listed, which takes seconds.
     ``max_pending_time``: a job that has not started by then is cancelled, so that nodes that are down do not hold a night.
     """
 
@@ -180,6 +182,7 @@ class Site(BaseModel):
     portable_bands: bool = True
     max_pending_time: Duration = "12h"
     options: CheckOptions = CheckOptions()
+    checks: tuple[Text, ...] = ()
 
     def axes_of(self, file_system: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Nodes and ranks per node on one of the file systems."""
@@ -221,8 +224,9 @@ class Environ(BaseModel):
     ``darshan`` is the library to preload, as a shell expression, or ``linked``; ``darshan_serial`` that for programs without
     MPI. ``programs`` says where upstream benchmarks
     are, by kernel. ``spack`` chooses the arm of a Spack stack from which kernels, upstream benchmarks and, unless ``darshan``
-    names another one, Darshan's runtime come. ``hdf5`` and ``mpi`` are the versions that its programs have to load, the latter
-    as a part of what MPI calls itself; ``launcher`` is the program that starts them, where it is not the partition's.
+    names another one, Darshan's runtime come. ``kernels`` is the folder where they are installed, for a site that does not
+    have each night build them. ``hdf5`` and ``mpi`` are the versions that its programs have to load, the latter as a part of
+    what MPI calls itself; ``launcher`` is the program that starts them, where it is not the partition's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -230,10 +234,16 @@ class Environ(BaseModel):
     darshan: Runtime = ""
     darshan_serial: Runtime = ""
     programs: dict[Text, Text] = {}
+    kernels: AbsolutePath | None = None
     spack: Choice | None = None
     hdf5: Text | None = None
-    mpi: Text | None = None
     launcher: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Environ:
+        if self.kernels is not None and self.spack is not None:
+            raise ValueError("kernels: with spack they come from its arm; one of the two is allowed")
+        return self
 
 
 def read_environ(name: str, extras: Mapping[str, Any], *, file: Path | None = None) -> Environ:

@@ -1,6 +1,5 @@
 """Two builds of HDF5 or MPI in one allocation: pairs of runs of each pattern until it is decided which is slower."""
 
-import itertools
 import os
 import random
 import re
@@ -16,10 +15,10 @@ from reframe.core.builtins import loggable, parameter, run_after, run_before, sa
 from reframe.core.runtime import runtime
 
 from iogauge import __version__
-from iogauge.compare.exchange import read_exchanges
-from iogauge.compare.plan import AND, COMPARE, EXCHANGES_FILE, PLAN_FILE, RUNS_FILE, Arm, Plan
-from iogauge.compare.result import summarise
-from iogauge.compare.runs import read
+from iogauge.arms import BUILD_OPTIONS, build, resolve
+from iogauge.arms import Arm as AnyArm
+from iogauge.compare.plan import AND, ARMS_VARIABLE, COMPARE, LEFT, PLAN_FILE, RUNS_FILE, Arm, Plan
+from iogauge.compare.result import of_folder
 from iogauge.compare.suite import bytes_written, patterns
 from iogauge.errors import Refusal
 
@@ -35,18 +34,24 @@ def _environs_by_partition() -> dict[str, list[str]]:
 
 
 def _pairs() -> list[str]:
-    """Every environ of a partition with every other, each once in each order."""
-    found = [AND.join(pair) for names in _environs_by_partition().values() for pair in itertools.permutations(names, 2)]
-    return list(dict.fromkeys(found)) or [AND]
+    """What the suite compares: the first environ of each partition with all its others; and the two arms, any that
+    :mod:`iogauge.arms` knows, that ``iogauge compare`` asks for."""
+    asked = [os.environ[ARMS_VARIABLE]] if ARMS_VARIABLE in os.environ else []
+    suite = [AND.join((names[0], other)) for names in _environs_by_partition().values() for other in names[1:]]
+    return list(dict.fromkeys([*suite, *asked])) or [AND]
 
 
 @rfm.simple_test
 class ArmBuild(KernelBuild):
-    """The kernels of one arm."""
+    """The kernels of one arm, with the options that every arm has."""
 
     valid_systems = list(sites())
     valid_prog_environs = ["*"]
     tags = {COMPARE, "upgrade"}
+
+    def _configure(self):
+        super()._configure()
+        self.build_system.config_opts = list(dict.fromkeys([*self.build_system.config_opts, *BUILD_OPTIONS]))
 
 
 class Asked(rfm.RegressionTestPlugin):
@@ -70,11 +75,12 @@ class Asked(rfm.RegressionTestPlugin):
 class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegressionTest):
     """The second arm against the first, on the same nodes and file system, file by file and rate by rate.
 
-    It runs in the second arm's environ, and loads the first one's for its runs. Only a slower arm fails the test.
+    Only a slower arm, or a file that the other cannot read, fails the test.
     """
 
     kernel = "upgrade"
     voice = "compare"
+    program = "comparison"
     arms = parameter(_pairs(), type=str, loggable=True)
     sourcesdir = str(CHECKOUT / "reframe_checks" / "src")
 
@@ -84,34 +90,33 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
 
     @classmethod
     def tried_on(cls, params):
-        first, second = params["arms"].split(AND)
-        environs = _environs_by_partition()
-        at = (params["nodes"], params["ranks_per_node"])
-        file_system = params["file_system"]
+        at, file_system = (params["nodes"], params["ranks_per_node"]), params["file_system"]
+        known = _environs_by_partition()
+        environs = {name for names in known.values() for name in names}
+        own = environs & set(params["arms"].split(AND))
         return [
             name
             for name, site in sites().items()
-            if {first, second} <= set(environs[name])
+            if params["arms"] != AND
+            and own <= set(known[name])
             and file_system in site.file_systems
             and at == site.points_of(file_system)[-1]
         ]
 
     @run_after("init")
     def choose_suites(self):
-        names = self.arms.split(AND)
-        in_order = any(
-            known.index(names[0]) < known.index(names[1])
-            for known in _environs_by_partition().values()
-            if set(names) <= set(known)
-        )
-        # The suite has each pair once; ``iogauge compare`` also knows it the other way round.
-        self.tags = {COMPARE, "upgrade"} if in_order else {COMPARE}
+        first, second = self.arms.split(AND)
+        in_suite = any(first == names[0] and second in names[1:] for names in _environs_by_partition().values())
+        self.tags = {COMPARE, "upgrade"} if in_suite else {COMPARE}
 
     @run_after("init")
-    def need_both_builds(self):
-        self.valid_prog_environs = [self.arms.split(AND)[1]]
-        names = self.arms.split(AND)
-        self.depends_on("ArmBuild", lambda mine, theirs: mine[0] == theirs[0] and theirs[1] in names)
+    def need_builds(self):
+        """Environs are built by ReFrame; other arms when the job is made."""
+        known = _environs_by_partition()[self.valid_systems[0]]
+        own = [name for name in self.arms.split(AND) if name in known]
+        self.valid_prog_environs = own[-1:] or known[:1]
+        if own:
+            self.depends_on("ArmBuild", lambda mine, theirs: mine[0] == theirs[0] and theirs[1] in own)
 
     @loggable
     @property
@@ -134,6 +139,7 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
         plan = Plan(
             site=self.current_system.name,
             file_system=self.file_system,
+            ranks=self.num_tasks,
             arms=tuple(map(self._arm, self.arm_names)),
             patterns=self._chosen(),
             seed=self._seed(earlier),
@@ -147,7 +153,7 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
         plan.save(Path(self.stagedir, PLAN_FILE))
         # Warm-up and files across arms come before the clock starts, the pair that runs when it stops after it.
         self.time_limit = 60 * self.time_limit_minutes + 60 * len(plan.patterns) + 300
-        self.keep_files += [PLAN_FILE, RUNS_FILE, EXCHANGES_FILE]
+        self.keep_files += LEFT
 
     def _seed(self, earlier):
         if earlier is not None:
@@ -162,28 +168,36 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
                 raise Refusal(f"{earlier}: was a comparison with other {name}; start a new one")
         if [arm.name for arm in plan.arms] != [arm.name for arm in theirs.arms]:
             raise Refusal(f"{earlier}: was a comparison of other arms; start a new one")
-        for name in (RUNS_FILE, EXCHANGES_FILE):
+        for name in LEFT[1:]:
             if (earlier / name).exists():
                 whole = (earlier / name).read_bytes().rpartition(b"\n")
                 Path(self.stagedir, name).write_bytes(whole[0] + whole[1])
 
     def _arm(self, name) -> Arm:
-        environ = next(e for e in self.current_partition.environs if e.name == name)
+        environ = next((e for e in self.current_partition.environs if e.name == name), None)
+        if environ is None:
+            return self._other_arm(resolve(name, self.current_system.name))
         extras = environ_of(environ)
-        launcher = shlex.split(self.launcher_command())
-        if extras.launcher is not None:
-            launcher[0] = extras.launcher
-        script = Path(self.stagedir, f"arm-{name}.sh")
-        lines = ["#!/usr/bin/env bash", *_load_commands(environ), f'exec {shlex.join(launcher)} "$@"']
+        built = self.getdep("ArmBuild", environ=name, part=self.current_partition.name)
+        launch = self._launch(name, _load_commands(environ), extras.launcher)
+        return Arm(name=name, programs=built.path("particles").parent, launch=launch, hdf5=extras.hdf5)
+
+    def _other_arm(self, arm: AnyArm) -> Arm:
+        kernels = build(arm)
+        commands = [*(f"module load {shlex.quote(module)}" for module in arm.modules)]
+        commands += [f"export {key}={shlex.quote(value)}" for key, value in arm.variables.items()]
+        launch = self._launch(arm.name, commands, arm.launcher)
+        return Arm(name=arm.name, programs=kernels.folder, launch=launch, hdf5=arm.hdf5)
+
+    def _launch(self, name, commands, launcher):
+        """A script that starts a program on all ranks in an arm's environment."""
+        words = shlex.split(self.launcher_command())
+        if launcher is not None and not Path(words[0]).name.startswith("srun"):
+            words[:1] = shlex.split(launcher)
+        script = Path(self.stagedir, f"arm-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.sh")
+        lines = ["#!/usr/bin/env bash", *commands, f'exec {shlex.join(words)} "$@"']
         script.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        build = self.getdep("ArmBuild", environ=name, part=self.current_partition.name)
-        return Arm(
-            name=name,
-            programs=build.path("particles").parent,
-            launch=("bash", str(script)),
-            hdf5=extras.hdf5,
-            mpi=extras.mpi,
-        )
+        return "bash", str(script)
 
     @run_before("run", always_last=True)
     def set_command(self):
@@ -195,15 +209,9 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
     @sanity_function
     def is_compared(self):
         stage = Path(self.stagedir)
-        plan = Plan.model_validate_json((stage / PLAN_FILE).read_bytes())
         problem = self.failure()
-        try:
-            runs, exchanges = read(stage / RUNS_FILE), read_exchanges(stage / EXCHANGES_FILE)
-            decided = sn.evaluate(sn.findall("^all is decided$", self.stdout))
-            stopped = "broken" if problem else "decided" if decided else "time"
-            found = summarise(plan, runs, exchanges, stopped=stopped, problem=problem)
-        except Refusal as refusal:
-            found = summarise(plan, [], stopped="broken", problem=str(refusal))
+        decided = sn.evaluate(sn.findall("^all is decided$", self.stdout))
+        found = of_folder(stage, stopped="broken" if problem else "decided" if decided else "time", problem=problem)
         self.comparison = found.model_dump(mode="json", by_alias=True)
         self.compared = found
         return sn.assert_true(found.exit_code < 2, f"no verdict: {found.problem or 'no pair was finished'}")

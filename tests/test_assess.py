@@ -7,6 +7,7 @@ import random
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from iogauge.assess import tonight
 from iogauge.assess.reading import assess
 from iogauge.assess.record import Assessment, SeriesState
 from iogauge.assess.tonight import assess_tonight
 from iogauge.detect import Calendar
+from iogauge.errors import InputError
 from iogauge.history import operators, schema
 from iogauge.history.database import History, next_id
 
@@ -82,7 +85,7 @@ class Site:
                         measured = {"cached": cached, "role": role, "software_id": software}
                         own = {"series_id": self._series(connection, key), "started": started, "case_id": case_id}
                         amount = {"run_id": run_id, "verdict": "pass", "amount": 1.0, "observed": 1.0}
-                        seconds = {"total_seconds": [1 / rate if rate else None for rate in rates[key]]}
+                        seconds = {"total_seconds": [_seconds(rate) for rate in rates[key]]}
                         rows["measurements"].append(own | measured | amount | seconds)
                     case_id += 1
                 run_id += 1
@@ -132,6 +135,10 @@ class Site:
     def states(self) -> list[Any]:
         with self.history.reading() as connection:
             return list(connection.execute(sa.select(schema.states).order_by(schema.states.c.file_system)))
+
+
+def _seconds(rate: float) -> float | None:
+    return 1 / rate if rate else None
 
 
 def _run(number: int, night: int, started: int) -> dict[str, Any]:
@@ -261,17 +268,269 @@ class World:
         self.late = []
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_one_more_night_is_judged_as_all_nights_are(site, seed):
     world = World(site, seed)
-    world.past(140)
-    for number in range(140, 165):
+    world.past(135)
+    for number in range(135, 147):
         world.tomorrow(number)
         if world.random.random() < 0.7:
             expected = plain(site.assess(number, **world.calendars))
             assert plain(site.tonight(number, **world.calendars)) == expected, number
             if world.random.random() < 0.2:
                 site.night(number, world.rates(), hour=31)  # once more, after the assessment
+
+
+@pytest.fixture
+def remembered(sqlite_site: Site) -> Site:
+    """Three series of 40 nights, of which all but the last are remembered."""
+    sqlite_site.nights([(night, {key(n): noise(40, n)[night] for n in range(3)}) for night in range(40)])
+    sqlite_site.tonight(39)
+    return sqlite_site
+
+
+def test_what_is_remembered_is_up_to_the_night_before_and_used(remembered, monkeypatch):
+    (state,) = remembered.states()
+    assert (state.site, state.file_system, state.night) == ("here", "disk", day(38))
+    asked: list[int] = []
+    read = tonight.read_nights
+
+    def counted(*args: Any, **options: Any) -> Any:
+        found = list(read(*args, **options))
+        asked.extend(len(one.nights.history) for one in found)
+        return found
+
+    remembered.nights([(night, {key(n): noise(300, n)[night] for n in range(3)}) for night in range(40, 200)])
+    remembered.tonight(198)
+    monkeypatch.setattr(tonight, "read_nights", counted)
+    assert plain(remembered.tonight(199)) == plain(remembered.assess())
+    assert asked
+    assert max(asked) < 150
+
+
+def test_a_night_that_gets_another_run_is_judged_with_both(remembered):
+    remembered.night(39, {key(0): (200.0,)}, hour=30)
+    assert plain(remembered.tonight(39)) == plain(remembered.assess())
+    assert {one.key: one.rate for one in remembered.tonight(39).series}[key(0)] == pytest.approx(200)
+
+
+@pytest.mark.parametrize("change", ["late report", "late invalid", "ack", "bless", "window", "rename", "calendar"])
+def test_what_changes_the_past_makes_it_be_judged_anew(remembered, change):
+    calendars = {}
+    if change == "late report":
+        remembered.night(20, {key(0): (500.0,)}, hour=30)
+    elif change == "late invalid":
+        remembered.night(20, {}, invalid={key(0): "too late"}, hour=30)
+    elif change in ("ack", "bless"):
+        remembered.say(change, key(1), moment(30, 34), since=moment(25, 0))
+    elif change == "window":
+        remembered.maintain(moment(30, 20), moment(33, 0), "disk")
+    elif change == "rename":
+        operators.rename(remembered.history, "here", "disk", "scratch", who="anna", why="moved")
+    else:
+        calendars = {"disk": Calendar(days_of_month=frozenset({3}))}
+    name = "scratch" if change == "rename" else "disk"
+    remembered.night(40, {key(n, name): (70.0, 80.0) for n in range(3)})
+    before = remembered.states()
+    assert plain(remembered.tonight(40, **calendars)) == plain(remembered.assess(**calendars))
+    (state,) = remembered.states()
+    assert (state.file_system, state.night) == (name, day(39))
+    assert (state.basis != before[0].basis) == (not change.startswith("late"))
+
+
+def test_two_writers_at_once_leave_a_right_state(site):
+    site.nights([(night, {key(n): noise(40, n)[night] for n in range(3)}) for night in range(40)])
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda night: plain(site.tonight(night)), [38, 39, 39, 38]))
+    assert found == [plain(site.assess(night)) for night in (38, 39, 39, 38)]
+    assert plain(site.tonight(39)) == plain(site.assess())
+
+
+def test_killed_while_it_writes_leaves_what_was_remembered(remembered, monkeypatch):
+    before = remembered.states()
+    remembered.night(40, {key(0): (80.0,)})
+
+    def killed(table: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr(tonight, "insert", killed)
+        with pytest.raises(KeyboardInterrupt):
+            remembered.tonight(40)
+    assert remembered.states() == before
+    assert plain(remembered.tonight(40)) == plain(remembered.assess())
+
+
+def test_a_history_that_cannot_be_written_is_judged_all_the_same(remembered, monkeypatch):
+    remembered.night(40, {key(0): (80.0,)})
+
+    def read_only(history: History) -> Any:
+        raise InputError("the database says: attempt to write a readonly database. Nothing was changed")
+
+    monkeypatch.setattr(History, "writing", read_only)
+    found = remembered.tonight(40)
+    assert [note.partition(":")[0] for note in found.notes] == [
+        "what the detector remembers is not kept, and the next night takes longer"
+    ]
+    assert found.series == remembered.assess().series
+
+
+# --- from the history -------------------------------------------------------------------------------------------------
+
+
+def test_all_runs_of_a_night_are_one_and_the_best_repeat_counts(site):
+    site.night(0, {WRITE: (100.0, 90.0)})
+    site.night(0, {WRITE: (120.0,)}, hour=31)
+    site.night(1, {WRITE: (95.0,)})
+    found = assess(site.history, "here", night=day(1))
+    (line,) = found.timelines
+    assert line.dates.tolist() == [day(0), day(1)]
+    assert line.rates.tolist() == pytest.approx([120, 95])
+    assert line.repeats[0] == pytest.approx((100, 90, 120))
+    assert only(found.assessment).repeats == pytest.approx((95,))
+
+
+def test_reads_from_the_page_cache_and_baselines_are_no_nights(sqlite_site):
+    sqlite_site.night(0, {WRITE: (100.0,)})
+    sqlite_site.night(1, {WRITE: (9000.0,), key(1): (9000.0,)}, cached=True)
+    sqlite_site.night(1, {WRITE: (50.0,), key(3): (1.0,)}, role="baseline")
+    one = only(sqlite_site.assess())
+    assert (one.key, one.date, one.rate) == (WRITE, day(0), pytest.approx(100))
+
+
+def test_an_invalid_case_is_a_night_of_the_series_that_it_had_measured(site):
+    site.night(0, {}, invalid={WRITE: "before it was ever measured"})
+    site.night(1, {WRITE: (100.0,)})
+    site.night(2, {}, invalid={WRITE: "2 ranks share core 0 of n1", key(5): "no such folder"})
+    found = site.assess()
+    one = only(found)
+    assert (one.word, one.reason, one.date, one.rate) == ("invalid", "2 ranks share core 0 of n1", day(2), None)
+    assert found.notes == (f"Check {key(5)}: never measured yet, and invalid: no such folder",)
+    site.night(2, {WRITE: (90.0,)}, hour=30)
+    one = only(site.assess())
+    assert (one.word, one.rate, one.notes) == (
+        "no reference", pytest.approx(90), (f"{day(2)}: 2 ranks share core 0 of n1",)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("rates", [(), (0.0,), (-5.0,), (float("inf"),), (0.0, -1.0)])
+def test_rates_that_are_none_are_an_invalid_night_and_never_an_alarm(sqlite_site, rates):
+    nights = [(night, {WRITE: rate}) for night, rate in enumerate(noise(40))]
+    sqlite_site.nights([*nights, (40, {WRITE: rates})])
+    one = only(sqlite_site.assess())
+    assert (one.word, one.rate, one.alarm) == ("invalid", None, False)
+    assert "is no rate; only numbers above 0 are" in one.reason
+    sqlite_site.night(41, {WRITE: (100.0, *rates)})
+    one = only(sqlite_site.assess())
+    assert (one.word, one.rate) == ("pass", pytest.approx(100))
+
+
+def test_nights_in_the_future_are_told_and_left_out(sqlite_site):
+    sqlite_site.nights([(night, {WRITE: rate}) for night, rate in enumerate(noise(30))])
+    sqlite_site.night(20000, {WRITE: (1.0,)})
+    found = sqlite_site.assess()
+    assert (only(found).date, only(found).word) == (day(29), "pass")
+    assert found.notes == (f"nights in the future, left out: {day(20000)}",)
+
+
+def test_a_clock_that_was_set_back_is_told(sqlite_site):
+    sqlite_site.nights([(night, {WRITE: rate}) for night, rate in enumerate(noise(30))])
+    sqlite_site.night(30, {WRITE: (100.0,)}, hour=-60)
+    one = only(sqlite_site.assess())
+    assert (one.word, one.notes) == ("pass", (f"{day(30)}: measured before the night before it: a clock was set?",))
+
+
+def test_another_unit_or_configuration_begins_anew_and_alarms_nobody(sqlite_site):
+    sqlite_site.nights([(night, {WRITE: rate}) for night, rate in enumerate(noise(40))])
+    sqlite_site.unit = "operations/s"
+    sqlite_site.nights([(night, {WRITE: (3.0,)}) for night in range(40, 45)])
+    one = only(sqlite_site.assess())
+    assert (one.word, one.unit, one.rate, one.nights) == ("no reference", "operations/s", pytest.approx(3), 5)
+    assert one.notes == (f"{day(40)}: in operations/s from here on, in MiB/s before",)
+    sqlite_site.fingerprint = {WRITE: "0"}
+    sqlite_site.night(44, {WRITE: (9.0,)}, hour=30)
+    one = only(sqlite_site.assess())
+    assert (one.rate, one.notes[-1]) == (
+        pytest.approx(3), f"{day(44)}: measured with several configurations: the older one's rates count"
+    )  # fmt: skip
+
+
+def test_a_change_of_software_is_named_as_people_name_it(sqlite_site):
+    sqlite_site.nights([(night, {WRITE: rate}) for night, rate in enumerate(noise(40))])
+    sqlite_site.software |= {"hdf5": "1.14.5", "suite": "2", "spack": "h5bench@1.4/abc", "packages": {"h5py": "3.1"}}
+    sqlite_site.nights([(40 + night, {WRITE: [0.6 * one for one in rate]}) for night, rate in enumerate(noise(8, 1))])
+    one = only(sqlite_site.assess())
+    changes = ("HDF5 1.14.3 -> 1.14.5", "Spack spec none -> h5bench@1.4/abc", "h5py none -> 3.1")
+    assert one.word == "shifted level"
+    assert one.move is not None
+    assert one.move.changes == one.changes == changes
+
+
+class TestOperators:
+    @pytest.fixture
+    def slow(self, sqlite_site: Site) -> Site:
+        """Slower by 40 % from night 40 on, until night 49."""
+        sqlite_site.nights([(night, {WRITE: rate}) for night, rate in enumerate(noise(40))])
+        later = enumerate(noise(10, 1))
+        sqlite_site.nights([(40 + night, {WRITE: [0.6 * one for one in rate]}) for night, rate in later])
+        assert only(sqlite_site.assess()).alarm
+        return sqlite_site
+
+    def test_an_ack_of_the_morning_is_of_the_night_before(self, slow):
+        slow.say("ack", "particles/*/disk/*", moment(49, 33))
+        one = only(slow.assess())
+        assert (one.word, one.alarm) == ("shifted level", False)
+        assert one.move is not None
+        assert one.move.acknowledged is not None
+        assert (one.move.acknowledged.who, one.move.acknowledged.on) == ("anna", day(49))
+        assert only(slow.assess(48)).alarm  # nobody had said anything yet
+
+    def test_a_blessed_level_is_the_new_reference(self, slow):
+        slow.say("bless", WRITE, moment(49, 33), since=moment(40, 24))
+        one = only(slow.assess())
+        assert (one.word, one.nights, one.moves[-1].how) == ("pass", 10, "blessed by anna: ticket")
+
+    def test_a_mute_holds_until_its_end(self, slow):
+        slow.say("mute", WRITE, moment(49, 33), until=moment(51, 12))
+        assert not only(slow.assess()).alarm
+        slow.night(50, {WRITE: (60.0,)})
+        assert not only(slow.assess()).alarm
+        slow.night(51, {WRITE: (60.0,)})
+        assert only(slow.assess()).alarm
+
+    def test_what_is_said_of_others_is_nothing_here(self, slow):
+        slow.say("ack", "particles/*/scratch/*", moment(49, 33))
+        assert only(slow.assess()).alarm
+
+
+def test_runs_in_a_maintenance_window_do_not_count(site):
+    site.nights([(night, {WRITE: rate}) for night, rate in enumerate(noise(40))])
+    for night in range(40, 46):
+        site.night(night, {WRITE: (10.0,)})
+    site.night(45, {WRITE: (99.0,)}, hour=31)
+    assert only(site.assess(44)).word == "shifted level"
+    site.maintain(moment(40, 20), moment(45, 28), "disk")
+    one = only(site.assess(44))
+    assert (one.word, one.maintenance, one.moves) == ("pass", True, ())
+    one = only(site.assess())
+    assert (one.word, one.maintenance, one.rate) == ("pass", False, pytest.approx(99))
+
+
+def test_the_sites_calendar_weighs_its_days(sqlite_site):
+    sqlite_site.nights([(night, {WRITE: rate}) for night, rate in enumerate(noise(40))])
+    one = only(sqlite_site.assess(disk=Calendar(days_of_month=frozenset({day(39).day}))))
+    assert one.maintenance
+    assert not only(sqlite_site.assess(scratch=Calendar(days_of_month=frozenset({day(39).day})))).maintenance
+
+
+def test_a_site_or_night_that_is_not_there_is_named(sqlite_site):
+    with pytest.raises(InputError, match="no night of 'here' in the history; it has those of: none"):
+        sqlite_site.assess()
+    sqlite_site.night(5, {WRITE: (1.0,)})
+    with pytest.raises(InputError, match="none of site 'here' up to 2024-01-02; the first is 2024-01-06"):
+        sqlite_site.tonight(1)
+    with pytest.raises(InputError, match="no night of 'there' in the history; it has those of: here"):
+        assess(sqlite_site.history, "there")
 
 
 # --- what is slower ---------------------------------------------------------------------------------------------------

@@ -45,14 +45,11 @@ class StandInArchive:
             tar.add(source, source.name)
         self.asked = 0
 
-    def find(self, series: str) -> tuple[str, str]:
+    def get(self, series: str) -> tuple[str, str, Path]:
         self.asked += 1
         if not fits("1.14.5", series):
             raise CannotBeHad(f"no source package of HDF5 {series}")
-        return "trixie", "1.14.5+repack-3"
-
-    def fetch(self, suite: str, version: str) -> Path:
-        return self.file
+        return "trixie", "1.14.5+repack-3", self.file
 
 
 @pytest.fixture
@@ -180,6 +177,38 @@ def test_an_archive_that_cannot_be_reached_is_named(arms, tmp_path, monkeypatch,
         in said.err
     )
     assert "no-archive" in said.out
+
+
+class Lists(hdf5_arms.Archive):
+    """What suites say that they have, and which of it can be fetched."""
+
+    def __init__(self, offered: dict[str, list[str]], held: set[tuple[str, str]]) -> None:
+        super().__init__(Path("/no/such/folder"))
+        self._offers, self.held = offered, held
+
+    def fetch(self, suite: str, version: str) -> Path:
+        if (suite, version) not in self.held:
+            raise CannotBeHad(f"hdf5 {version} of {suite} cannot be fetched")
+        return Path(f"/{suite}/{version}")
+
+
+def test_the_newest_of_the_most_settled_suite_is_taken_and_the_next_where_the_archive_has_moved_on():
+    offered = {
+        "trixie": ["1.14.5-3"],
+        "forky": ["2.2.0-5", "2.10.0-1"],
+        "sid": ["1.14.6-2", "2.2.0-6"],
+        "experimental": [],
+    }
+    held = {(suite, version) for suite, versions in offered.items() for version in versions}
+    assert Lists(offered, held).get("1.14")[:2] == ("trixie", "1.14.5-3")
+    assert Lists(offered, held).get("2")[:2] == ("forky", "2.10.0-1")
+    assert Lists(offered, held - {("forky", "2.10.0-1")}).get("2") == ("sid", "2.2.0-6", Path("/sid/2.2.0-6"))
+    with pytest.raises(CannotBeHad) as caught:
+        Lists(offered, set()).get("2")
+    assert str(caught.value) == (
+        "no source package of HDF5 2: trixie has none; hdf5 2.10.0-1 of forky cannot be fetched; "
+        "hdf5 2.2.0-6 of sid cannot be fetched; experimental has none"
+    )
 
 
 def test_without_an_mpi_the_arm_is_left_out(arms, monkeypatch, capsys):

@@ -240,6 +240,18 @@ def test_a_wrong_site_configuration_stops_the_night_before_anything_runs(other_c
     assert not nightly.home().exists()
 
 
+def test_a_night_looks_at_the_checks_that_the_site_names_else_at_all(other_checkout):
+    folder = other_checkout / "reframe_checks"
+    file = other_checkout / "site_configs" / "local.py"
+    text = file.read_text()
+    assert nightly.checks_of("local") == [folder]
+    file.write_text(text.replace('"netcdf": netcdf', '"checks": ["tiles.py", "ior.py"], "netcdf": netcdf'))
+    assert nightly.checks_of("local") == [folder / "tiles.py", folder / "ior.py"]
+    file.write_text(text.replace('"netcdf": netcdf', '"checks": ["tile.py"], "netcdf": netcdf'))
+    with pytest.raises(InputError, match=r"there is no .*/reframe_checks/tile\.py"):
+        nightly.checks_of("local")
+
+
 def test_wrong_bands_stop_the_night_before_anything_runs(other_checkout):
     path = other_checkout / "reference_values" / "local.yaml"
     path.write_text(

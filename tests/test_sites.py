@@ -317,10 +317,12 @@ def test_the_options_are_the_checks_variables_with_their_types():
     upstream = ("benchio", "fft", "h5bench", "h5perf", "h5perf_serial", "hdf5_iotest", "ior")
     for name in upstream:  # of all of them, in their mixin
         checks[name] |= {"program": "str", "launch_seconds": "int"}
+    for name in ("blocks", "metadata", "particles", "segments", "tiles"):
+        checks[name] |= {"with_baselines": "bool"}
     assert "particles" in checks["particles"]
     options = {
         kernel: {
-            name: {"integer": "int", "number": "float", "string": "str"}[field["anyOf"][0]["type"]]
+            name: {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}[field["anyOf"][0]["type"]]
             for name, field in one.annotation.model_json_schema()["properties"].items()
             if name not in common
         }

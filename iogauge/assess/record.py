@@ -25,7 +25,7 @@ class _Value(BaseModel):
 
 
 class Said(_Value):
-    """What an operator said (``ack``, ``bless``, ``mute``), who, why, on which day; a mute ends on ``until``."""
+    """What an operator said (``ack``, ``bless``, ``mute``), who, why; ``on``: after which night. A mute ends on ``until``."""
 
     kind: Literal["ack", "bless", "mute"]
     who: str

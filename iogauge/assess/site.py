@@ -51,7 +51,7 @@ def assess_nights(
     enough = [history for name, one in fused.items() if (history := one.history(name)) is not None]
     together = {
         verdict.key: Together(verdict, detect.maintenance_hints(fused[verdict.key]))
-        for verdict in detect.judge(enough, threshold=detect.FUSED_THRESHOLD).verdicts
+        for verdict in detect.judge_together(enough).verdicts
     }
     assessment = assessment_of(site, night, series, judged.verdicts, together, notes=notes)
     lines = tuple(_timeline(one.history, track) for one, track in zip(series, judged.tracks, strict=True))

@@ -199,10 +199,9 @@ class _Judged:
 
     def file_systems(self) -> dict[str, Together]:
         """The verdict on each file system with enough series."""
-        judged = detect.judge(
+        judged = detect.judge_together(
             [one.history for one in self.fused.values() if one.history is not None],
             states={name: one.state for name, one in self.fused.items() if one.state is not None},
-            threshold=detect.FUSED_THRESHOLD,
         )
         return {one.key: Together(one, detect.maintenance_hints(self.fused[one.key].all)) for one in judged.verdicts}
 
@@ -293,7 +292,7 @@ def _fused(
         history = _tail(before.history(name), remembered.get(name))
         if history is not None:
             histories.append(history)
-    judged = detect.judge(histories, states=remembered, threshold=detect.FUSED_THRESHOLD)
+    judged = detect.judge_together(histories, states=remembered)
     state_of = {one.key: state for one, state in zip(histories, judged.states, strict=True)}
     return {
         name: _FileSystem(before, both, _tail(both.history(name), state_of.get(name)), state_of.get(name))

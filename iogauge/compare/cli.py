@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from contextlib import suppress
@@ -12,14 +13,13 @@ from typing import Any
 
 import click
 
-from iogauge import nightly
+from iogauge import arms, nightly
 from iogauge.command import answers, new_console, progress_bar
-from iogauge.compare.exchange import read_exchanges
-from iogauge.compare.plan import AND, COMPARE, EXCHANGES_FILE, PLAN_FILE, RUNS_FILE, Plan
-from iogauge.compare.result import Comparison, summarise
-from iogauge.compare.runs import read
+from iogauge.compare.plan import AND, ARMS_VARIABLE, COMPARE, LEFT, PLAN_FILE, RUNS_FILE
+from iogauge.compare.result import Comparison, of_folder
 from iogauge.compare.shown import print_comparison
 from iogauge.errors import InputError, Refusal
+from iogauge.report.comparison import write_page
 
 COMPARISON_FILE = "comparison.json"
 
@@ -58,7 +58,7 @@ class _Minutes(click.ParamType[float]):
 @click.command("compare")
 @click.argument("arm_a")
 @click.argument("arm_b")
-@click.option("--site", default="local", show_default=True, help="site_configs/SITE.py, whose environs are the arms")
+@click.option("--site", default="local", show_default=True, help="site_configs/SITE.py, which says where it runs")
 @click.option("--file-system", help="of the site; default: all, one after the other")
 @click.option("--only", default="", metavar="TEXT", help="only patterns with this in their names")
 @click.option(
@@ -89,16 +89,17 @@ def compare_command(
 ) -> int:
     """Is ARM_B slower than ARM_A? Runs of both in turn, in one allocation, until that is decided.
 
-    ARM_A and ARM_B: environs of the site.
+    An arm is an environ of the site, one of scripts/hdf5-arms, STACK/ARM of Spack, or the prefix of an HDF5; iogauge arms
+    lists them.
 
     \b
     Examples:
-      iogauge compare default hdf5-1_14_6
-      iogauge compare default hdf5-1_14_6 --file-system memory --only particles --margin 10% --time-limit 5m
+      iogauge compare hdf5-1.10.8-openmpi hdf5-1.14.6-openmpi
+      iogauge compare default hdf5-1.14.6-openmpi --file-system memory --only particles --margin 10% --time-limit 5m
 
     Exit codes: 0 nothing is slower; 1 something is, or a file cannot be read by the other; 2 there is no verdict.
     """
-    _check_arms(site, arm_a, arm_b, file_system)
+    _check_arms(site, (arm_a, arm_b), file_system)
     console = new_console()
     variables: dict[str, object] = {
         "margin": margin,
@@ -108,7 +109,9 @@ def compare_command(
         "seed": seed or 0,
         "resume": _earlier(earlier) if earlier else "",
     }
-    options = ["-n", rf"UpgradeCheck.*%file_system={file_system or '[^%]*'}\s*%arms={arm_a}{AND}{arm_b}$"]
+    pair = f"{arm_a}{AND}{arm_b}"
+    os.environ[ARMS_VARIABLE] = pair
+    options = ["-n", rf"UpgradeCheck.*%file_system={file_system or '[^%]*'}\s*%arms={re.escape(pair)}$"]
     options += [word for name, value in variables.items() if value for word in ("-S", f"UpgradeCheck.{name}={value}")]
     problem = ""
     with progress_bar(console, f"{arm_a} and {arm_b} on {site}", verbose=verbose) as progress:
@@ -124,26 +127,26 @@ def compare_command(
     else:
         for one, kept in found:
             print_comparison(console, one)
-            console.print(f"kept in  {kept}", soft_wrap=True)
+            console.print(f"report  {kept / 'index.html'}", soft_wrap=True)
     return max(one.exit_code for one, _ in found)
 
 
-def _check_arms(site: str, arm_a: str, arm_b: str, file_system: str | None) -> None:
-    """Raises :class:`InputError` with what there is."""
-    if arm_a == arm_b:
-        raise InputError(f"{arm_a} twice; two arms are compared", key="ARM_B")
-    partitions = [p for system in nightly.read_configuration(site)["systems"] for p in system["partitions"]]
-    known = list(dict.fromkeys(name for partition in partitions for name in partition["environs"]))
-    for key, name in (("ARM_A", arm_a), ("ARM_B", arm_b)):
-        if name not in known:
-            raise InputError(f"site {site} has no environ {name}; it has {', '.join(known)}", key=key)
-    if not any({arm_a, arm_b} <= set(partition["environs"]) for partition in partitions):
-        raise InputError(f"no partition of site {site} has both environs, {arm_a} and {arm_b}", key="ARM_B")
+def _check_arms(site: str, names: tuple[str, str], file_system: str | None) -> None:
+    """Build the kernels of arms that are no environs. Raises :class:`InputError` with what there is."""
+    if names[0] == names[1]:
+        raise InputError(f"{names[0]} twice; two arms are compared", key="ARM_B")
     systems = [name for model in nightly.read_site_configuration(site).values() for name in model.file_systems]
     if file_system is not None and file_system not in systems:
         raise InputError(
             f"site {site} has no {file_system}; it has {', '.join(dict.fromkeys(systems))}", key="--file-system"
         )
+    for name in names:
+        arm = arms.resolve(name, site)
+        if arm.kind != "environ":
+            try:
+                arms.build(arm)
+            except Refusal as refusal:
+                raise InputError(str(refusal)) from refusal
 
 
 def _kept() -> Path:
@@ -178,15 +181,8 @@ def _finished(folder: Path) -> list[tuple[Comparison, Path]]:
 
 def _interrupted(folder: Path, problem: str) -> list[tuple[Comparison, Path]]:
     """What an interrupted run has left in its stage folders."""
-    found = []
-    for path in sorted(folder.rglob(PLAN_FILE)):
-        plan = Plan.model_validate_json(path.read_bytes())
-        try:
-            runs, exchanges = read(path.with_name(RUNS_FILE)), read_exchanges(path.with_name(EXCHANGES_FILE))
-        except Refusal as refusal:
-            raise InputError(str(refusal), file=path.parent) from refusal
-        found.append((summarise(plan, runs, exchanges, stopped="interrupted", problem=problem), path.parent))
-    return found
+    stages = sorted(path.parent for path in folder.rglob(PLAN_FILE))
+    return [(of_folder(stage, stopped="interrupted", problem=problem), stage) for stage in stages]
 
 
 def _keep(comparison: Comparison, stage: Path) -> tuple[Comparison, Path]:
@@ -194,8 +190,9 @@ def _keep(comparison: Comparison, stage: Path) -> tuple[Comparison, Path]:
     began = comparison.started or datetime.now(timezone.utc)
     kept = _kept() / f"{began:%Y%m%dT%H%M%SZ}-{comparison.file_system}"
     kept.mkdir(parents=True, exist_ok=True)
-    for name in (PLAN_FILE, RUNS_FILE, EXCHANGES_FILE):
+    for name in LEFT:
         if (stage / name).exists():
             shutil.copyfile(stage / name, kept / name)
     comparison.save(kept / COMPARISON_FILE)
+    write_page(comparison, kept / "index.html")
     return comparison, kept

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from iogauge.errors import Refusal
+from pydantic import BaseModel, ConfigDict
 
 #: These kernels read files that another run has kept.
 READERS = ("blocks", "particles", "segments", "tiles")
@@ -25,17 +22,6 @@ class Exchange(BaseModel):
     problem: str = ""
     file_bytes: int
     open_seconds: float | None = None
-
-
-def read_exchanges(path: Path) -> list[Exchange]:
-    """Those in ``path``, none if it does not exist; an unfinished last line is left out. Raises :class:`Refusal`."""
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
-    try:
-        return [Exchange.model_validate_json(line) for line in lines]
-    except ValidationError as error:
-        raise Refusal(f"{path.name}: no files of a comparison: {error}") from error
 
 
 def unreadable(exchanges: Iterable[Exchange]) -> list[str]:

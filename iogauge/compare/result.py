@@ -10,8 +10,10 @@ from typing import Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from iogauge.compare.exchange import Exchange, sizes, unreadable
-from iogauge.compare.plan import Plan
-from iogauge.compare.runs import Run, rates_of, whole_pairs
+from iogauge.compare.lines import read_lines
+from iogauge.compare.otherwise import Otherwise
+from iogauge.compare.plan import EXCHANGES_FILE, OTHERWISE_FILE, PLAN_FILE, RUNS_FILE, Plan
+from iogauge.compare.runs import Run, rates_of, read_runs, whole_pairs
 from iogauge.compare.sequential import Finding, Outcome, judge
 from iogauge.errors import InputError, Refusal
 from iogauge.measurement import Software
@@ -90,6 +92,7 @@ class Comparison(_Value):
     problem: str = ""
     results: tuple[Result, ...]
     exchanges: tuple[Exchange, ...] = ()
+    otherwise: tuple[Otherwise, ...] = ()
 
     @property
     def counts(self) -> dict[Finding, int]:
@@ -123,10 +126,23 @@ class Comparison(_Value):
             raise InputError(f"no comparison: {where}: {first['msg']}", file=path) from error
 
 
+def of_folder(folder: Path, *, stopped: Stopped, problem: str = "") -> Comparison:
+    """What the files in ``folder`` show. Raises OSError without a plan, and ValueError for a plan of another version."""
+    plan = Plan.model_validate_json((folder / PLAN_FILE).read_bytes())
+    try:
+        runs = read_runs(folder / RUNS_FILE)
+        exchanges = read_lines(folder / EXCHANGES_FILE, Exchange)
+        otherwise = read_lines(folder / OTHERWISE_FILE, Otherwise)
+    except Refusal as refusal:
+        return summarise(plan, [], stopped="broken", problem=str(refusal))
+    return summarise(plan, runs, exchanges, otherwise, stopped=stopped, problem=problem)
+
+
 def summarise(
     plan: Plan,
     runs: Sequence[Run],
     exchanges: Sequence[Exchange] = (),
+    otherwise: Sequence[Otherwise] = (),
     *,
     stopped: Stopped,
     problem: str = "",
@@ -154,6 +170,7 @@ def summarise(
         problem=problem,
         results=results,
         exchanges=tuple(exchanges),
+        otherwise=tuple(otherwise),
     )
 
 
@@ -206,8 +223,8 @@ def next_steps(comparison: Comparison) -> str:
         words.append(f"Files do not pass from one to the other: {strange[0]}{' (and more)' * (len(strange) > 1)}.")
     if slower := [result for result in comparison.results if result.slower]:
         words.append(
-            f"{len(slower)} of {len(comparison.results)} operations are slower; most so {_worst(slower)}. Look at the "
-            f"differences of the fingerprints for the cause, and keep the old version as the default until it is known."
+            f"{len(slower)} of {len(comparison.results)} operations are slower; most so {_worst(slower)}. "
+            f"{_cause(comparison, slower)} Keep the old version as the default until the cause is known."
         )
     if comparison.stopped == "interrupted":
         words.append("It was interrupted; iogauge compare --resume latest goes on where it was.")
@@ -225,6 +242,17 @@ def next_steps(comparison: Comparison) -> str:
     if done and not left and not unreadable(comparison.exchanges):
         words.insert(0, f"Nothing is slower by more than {comparison.margin:.0%}: the upgrade can go ahead.")
     return " ".join(words)
+
+
+def _cause(comparison: Comparison, slower: Sequence[Result]) -> str:
+    """What their calls say of it."""
+    told = {one.pattern: one.differences for one in comparison.otherwise if one.differences}
+    for result in slower:
+        if result.pattern in told:
+            return f"Its calls differ: {told[result.pattern][0]}."
+    known = {one.pattern for one in comparison.otherwise if not one.problem}
+    same = known and all(result.pattern in known for result in slower)
+    return "The calls are the same in both: the time is spent in the library." if same else ""
 
 
 def _worst(slower: Sequence[Result]) -> str:

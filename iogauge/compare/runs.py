@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from iogauge.compare.lines import read_lines
 from iogauge.errors import Refusal
 from iogauge.measurement import Measurement, Metric
 
@@ -34,29 +33,9 @@ class Run(BaseModel):
         return tuple(m for m in self.measurements if m.role == "main")
 
 
-def append(path: Path, run: BaseModel) -> None:
-    """Add a run, or the like, to ``path``; it is there in whole, or not, whatever happens to the job."""
-    line = run.model_dump_json(by_alias=True) + "\n"
-    with path.open("ab", buffering=0) as file:
-        file.write(line.encode())
-        os.fsync(file.fileno())
-
-
-def read(path: Path) -> list[Run]:
-    """The runs in ``path``, none if it does not exist. A last line that a killed job left unfinished is left out.
-
-    Raises :class:`Refusal` for any other line that is no run.
-    """
-    if not path.exists():
-        return []
-    lines = path.read_bytes().decode(errors="replace").split("\n")
-    runs = []
-    for number, line in enumerate(lines[:-1], start=1):
-        try:
-            runs.append(Run.model_validate(json.loads(line)))
-        except (ValidationError, ValueError) as error:
-            raise Refusal(f"{path.name}: line {number}: no run of a comparison: {error}") from error
-    return runs
+def read_runs(path: Path) -> list[Run]:
+    """The runs in ``path``, none if it does not exist. Raises :class:`Refusal`."""
+    return read_lines(path, Run)
 
 
 def whole_pairs(runs: Iterable[Run], pattern: str, arms: Sequence[str]) -> list[tuple[Run, Run]]:

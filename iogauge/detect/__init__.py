@@ -1,12 +1,11 @@
 """From a row of nights to a verdict: has a series become slower, since when, by how much, and is it alone?"""
 
-from iogauge.detect.fusion import FUSED_THRESHOLD, Fused, Hint, Scope, fuse, judge_file_system, maintenance_hints, scope
+from iogauge.detect.fusion import Fused, Hint, Scope, fuse, judge_file_system, judge_together, maintenance_hints, scope
 from iogauge.detect.nightly import NightlyDetector, Verdict
 from iogauge.detect.nights import Action, Calendar, History, Night, history
 from iogauge.detect.verdicts import LOOKED_BACK, Change, Finding, Judged, SeriesVerdict, Track, judge, smallest_drop
 
 __all__ = [
-    "FUSED_THRESHOLD",
     "LOOKED_BACK",
     "Action",
     "Calendar",
@@ -26,6 +25,7 @@ __all__ = [
     "history",
     "judge",
     "judge_file_system",
+    "judge_together",
     "maintenance_hints",
     "scope",
     "smallest_drop",

@@ -42,6 +42,13 @@ LEFT_OUT = -1
 _FORM = "iogauge.detector/2"
 
 
+def needed(threshold: float, least_slowdown: float = 0.0) -> Floats:
+    """The evidence at which each sum tells; slowdowns below ``least_slowdown`` never do. Shape (sums,)."""
+    looked_for = np.ones(len(WEIGHTS), bool)
+    looked_for[: len(noise.SLOWDOWNS)] = least_slowdown <= noise.SLOWDOWNS
+    return np.where(looked_for, threshold * WEIGHTS, np.inf)
+
+
 class Step(NamedTuple):
     """What one night showed, a value a series."""
 
@@ -60,9 +67,10 @@ class Step(NamedTuple):
 class Bank:
     """Online states of ``series`` series. Rates enter as natural logarithms."""
 
-    def __init__(self, series: int, threshold: float = THRESHOLD) -> None:
+    def __init__(self, series: int, threshold: float = THRESHOLD, least_slowdown: float = 0.0) -> None:
         lanes = len(WEIGHTS)
         self.threshold = threshold
+        self.least_slowdown = least_slowdown
         self.kept: Floats = np.full((series, noise.KEPT_NIGHTS), np.nan)
         self.level: Floats = np.full(series, np.nan)
         self.scale: Floats = np.full(series, np.nan)
@@ -103,8 +111,8 @@ class Bank:
         known = np.isfinite(residual)
         in_slot = slot > 0
         bad = np.where(in_slot, self._slot_share(slot), self.bad)
-        unit = self.threshold * WEIGHTS
-        tonight = np.clip(noise.evidence(residual, self.scale, bad) / unit, LEAST, MOST)
+        told_at = needed(self.threshold, self.least_slowdown)
+        tonight = np.clip(noise.evidence(residual, self.scale, bad) / told_at, LEAST, MOST)
         fresh = self.evidence <= 0
         starts = fresh & (tonight > 0) & known[:, None]
         self.before = np.where(starts, reference[:, None], self.before)
@@ -209,20 +217,14 @@ class Bank:
         if state.get("form") != _FORM:
             raise ValueError(f"a detector's state of form {state.get('form')!r}; {_FORM} is known")
         for name, values in self._arrays().items():
-            values[index] = _values(state[name])
+            values[index] = np.array(state[name], values.dtype)
 
     def _arrays(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return [_plain(item) for item in value]
-    number = value.item()
-    return None if number != number else number
-
-
-def _values(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_values(item) for item in value]
-    return np.nan if value is None else value
+    """Numbers or lists of them; NaN is null."""
+    if value.dtype != np.float64 or not np.isnan(value).any():
+        return value.tolist()
+    return np.asarray(np.where(np.isnan(value), None, value)).tolist()

@@ -7,15 +7,18 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
+from typing import Any
 
 import numpy as np
 
 from iogauge.detect.nights import Dates, History
 from iogauge.detect.noise import Floats, Integers
-from iogauge.detect.verdicts import SeriesVerdict, Track, judge
+from iogauge.detect.verdicts import Judged, SeriesVerdict, Track, judge
 
 #: The evidence at which a file system is told to be slower: its noise is that of many series, and there are few of it.
-FUSED_THRESHOLD = 5.5
+FUSED_THRESHOLD = 4.5
+#: The median of many series is so quiet that every wave of the file system is seen: steady slowdowns below this are one.
+FUSED_LEAST = 0.2
 #: Fewer series are no file system.
 LEAST_SERIES = 3
 #: All is slow when this part of the series is.
@@ -100,6 +103,16 @@ def fuse(tracks: Sequence[Track]) -> Fused:
     return Fused(dates, z, scale, slots)
 
 
+def judge_together(
+    histories: Sequence[History],
+    *,
+    states: Mapping[str, dict[str, Any]] | None = None,
+    threshold: float = FUSED_THRESHOLD,
+) -> Judged:
+    """Judge file systems by the histories of their fused series (``Fused.history``), with the thresholds of such."""
+    return judge(histories, states=states, threshold=threshold, least_slowdown=FUSED_LEAST)
+
+
 def judge_file_system(
     name: str, tracks: Sequence[Track], *, threshold: float = FUSED_THRESHOLD
 ) -> SeriesVerdict | None:
@@ -108,7 +121,7 @@ def judge_file_system(
     Its rates are relative: 1 is the usual level.
     """
     series = fuse(tracks).history(name)
-    return None if series is None else judge([series], threshold=threshold).verdicts[0]
+    return None if series is None else judge_together([series], threshold=threshold).verdicts[0]
 
 
 def scope(

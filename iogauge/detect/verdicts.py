@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from iogauge.detect import noise
-from iogauge.detect.bank import LEAST, LEAST_NIGHTS, LEFT_OUT, MOST, RISE_SCALES, THRESHOLD, WEIGHTS, Bank, Step
+from iogauge.detect.bank import LEAST, LEAST_NIGHTS, LEFT_OUT, MOST, RISE_SCALES, THRESHOLD, Bank, Step, needed
 from iogauge.detect.nights import Action, Dates, History
 from iogauge.detect.noise import Bools, Floats, Integers
 
@@ -170,8 +170,11 @@ def judge(
     *,
     states: Mapping[str, dict[str, Any]] | None = None,
     threshold: float = THRESHOLD,
+    least_slowdown: float = 0.0,
 ) -> Judged:
     """Judge every night of each series; the verdicts are on the last ones. ``actions`` and ``states`` are by key.
+
+    A slowdown is told at ``threshold``; steady ones below ``least_slowdown`` are not looked for.
 
     A series with a state goes on from it: only the nights after the state's are judged. Its history then has to hold, for
     looking back, the last ``LOOKED_BACK`` nights before these, or all of them; tracks are empty before. Raises ValueError for
@@ -180,7 +183,7 @@ def judge(
     if any(not len(one) for one in histories):
         empty = next(one.key for one in histories if not len(one))
         raise ValueError(f"{empty}: a history without a night")
-    run = _Run(histories, actions or {}, states or {}, threshold)
+    run = _Run(histories, actions or {}, states or {}, Bank(len(histories), threshold, least_slowdown))
     for night in range(int(run.first.min(initial=run.nights)), run.nights):
         run.night(night)
     run.afterwards()
@@ -220,11 +223,11 @@ class _Run:
         histories: Sequence[History],
         actions: Mapping[str, Sequence[Action]],
         states: Mapping[str, dict[str, Any]],
-        threshold: float,
+        bank: Bank,
     ) -> None:
         count = len(histories)
         self.nights = max(map(len, histories), default=0)
-        self.bank = Bank(count, threshold)
+        self.bank = bank
         self.rows = [_Row(one, _by_night(one, actions.get(one.key, ()))) for one in histories]
         self.open = _Open.none(count)
         self.anchor: Floats = np.full(count, np.nan)
@@ -518,7 +521,11 @@ class _Run:
     def _smallest(self, column: int) -> float | None:
         scale, bad = float(self.bank.scale[column]), float(self.bank.bad[column])
         # Two digits are enough, and many series share them.
-        return None if np.isnan(scale) else smallest_drop(round(scale, 2), round(bad, 2), self.bank.threshold)
+        return (
+            None
+            if np.isnan(scale)
+            else smallest_drop(round(scale, 2), round(bad, 2), self.bank.threshold, self.bank.least_slowdown)
+        )
 
     def _word(
         self, column: int, last: int, at: dict[str, float], bad: Bools, finding: Finding | None
@@ -558,7 +565,7 @@ class _Run:
 
 
 @functools.lru_cache(maxsize=4096)
-def smallest_drop(scale: float, bad: float, threshold: float = THRESHOLD) -> float | None:
+def smallest_drop(scale: float, bad: float, threshold: float = THRESHOLD, least_slowdown: float = 0.0) -> float | None:
     """The least slowdown that is found within 14 nights four times in five, for this noise; None: not even 90 %."""
     quantiles = (np.arange(40) + 0.5) / 40
     core = scale / noise.CORE * np.log(np.tan(0.5 * np.pi * quantiles))
@@ -568,7 +575,7 @@ def smallest_drop(scale: float, bad: float, threshold: float = THRESHOLD) -> flo
     drops = np.arange(0.02, 0.91, 0.01)
     residual = (noise_of + np.log1p(-drops)[:, None]).ravel()
     each = noise.evidence(residual, np.full(residual.size, scale), np.full(residual.size, bad))
-    counted = np.clip(each / (threshold * WEIGHTS), LEAST, MOST).reshape(len(drops), len(weight), -1)
+    counted = np.clip(each / needed(threshold, least_slowdown), LEAST, MOST).reshape(len(drops), len(weight), -1)
     mean = np.einsum("dnl,n->dl", counted, weight)
     spread = np.sqrt(np.einsum("dnl,n->dl", (np.clip(counted, -1, None) - mean[:, None]) ** 2, weight))
     surely = FOUND_WITHIN * mean - 0.84 * np.sqrt(FOUND_WITHIN) * spread >= 1

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,6 @@ from pydantic_core import from_json
 from sqlalchemy import Connection, Select, Text, cast, func, select
 
 from iogauge.history.schema import REFRAME, evidence, measurements, runs, series, software
-
-#: Series asked for at a time: a server sends all that is asked for at once.
-_SERIES = 50
-
-#: Rows fetched at a time.
-_ROWS = 5_000
 
 
 @dataclass(frozen=True)
@@ -103,18 +96,7 @@ def read_measurements(
 
     ``main_only``: without those that were taken as the baseline of another one.
     """
-    by_id = {one.id: one for one in sorted(wanted, key=lambda one: one.id)}
-    numbers = list(by_id)
-    for begin in range(0, len(numbers), _SERIES):
-        rows = _ordered(connection, numbers[begin : begin + _SERIES], since, main_only)
-        for number, mine in itertools.groupby(rows, key=itemgetter(0)):
-            yield _collected(by_id[number], list(mine))
-
-
-def _ordered(connection: Connection, numbers: Sequence[int], since: int, main_only: bool) -> Iterator[Any]:
-    """Rows by series and time."""
     columns = (
-        measurements.c.series_id,
         measurements.c.started,
         measurements.c.case_id,
         measurements.c.run_id,
@@ -124,30 +106,30 @@ def _ordered(connection: Connection, numbers: Sequence[int], since: int, main_on
         measurements.c.amount,
         cast(measurements.c.total_seconds, Text),
     )
-    query = (
-        select(*columns)
-        .where(measurements.c.series_id.in_(numbers), measurements.c.started >= since)
-        .order_by(measurements.c.series_id, measurements.c.started, measurements.c.case_id)
-    )
-    yield from driver_rows(connection, query.where(measurements.c.role == "main") if main_only else query)
+    asked = [measurements.c.started >= since] + [measurements.c.role == "main"] * main_only
+    query = select(*columns).where(*asked).order_by(measurements.c.started, measurements.c.case_id)
+    for one in sorted(wanted, key=lambda one: one.id):
+        rows = driver_rows(connection, query.where(measurements.c.series_id == one.id))
+        if rows:
+            yield _collected(one, rows)
 
 
-def driver_rows(connection: Connection, query: Select[Any]) -> Iterator[Any]:
+def driver_rows(connection: Connection, query: Select[Any]) -> list[Any]:
     """The rows as the database's driver gives them, for millions: SQLAlchemy's own would take most of the time."""
     with connection.execute(query) as result:
         cursor = result.cursor
         assert cursor is not None
-        for batch in iter(lambda: cursor.fetchmany(_ROWS), []):
-            yield from batch
+        return list(cursor.fetchall())
 
 
-def _collected(one: Series, rows: list[Any]) -> Measurements:
-    _, started, case_id, run_id, software_id, cached, role, amount, texts = zip(*rows, strict=True)
+def _collected(one: Series, rows: Sequence[Any]) -> Measurements:
+    started, case_id, run_id, software_id, cached, role, amount, texts = zip(*rows, strict=True)
     if "[]" in texts:
         texts = tuple("[null]" if text == "[]" else text for text in texts)
-    counts = np.array([text.count(",") + 1 for text in texts], np.int64)
+    repeats = from_json(f"[{','.join(texts)}]")
+    counts = np.fromiter(map(len, repeats), np.int64, len(repeats))
     first = np.cumsum(counts) - counts
-    seconds = from_json(f"[{','.join(texts).replace('[', '').replace(']', '')}]")
+    seconds = list(itertools.chain.from_iterable(repeats))
     with np.errstate(divide="ignore", invalid="ignore"):  # who reads them leaves out what is no rate
         rates = np.repeat(np.array(amount, np.float64), counts) / np.array(seconds, np.float64)
     return Measurements(

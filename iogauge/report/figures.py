@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iogauge.assess.record import Move, SeriesState, Timeline
+from iogauge.judge import RatioRow
 from iogauge.report.words import moved
 
 Floats = NDArray[np.float64]
@@ -135,23 +136,24 @@ def together(name: str, lines: Sequence[Timeline]) -> Timeline:
 
 @dataclass(frozen=True)
 class Recent:
-    """A series over its last nights: the median of their best rates, and the lowest and the highest of them."""
+    """A series over its last nights: the median of their best rates, and the lowest and the highest of them. ``ratios`` are
+    those inside its last job."""
 
     state: SeriesState
     line: Timeline
     rate: float
     low: float
     high: float
-    nights: int
+    ratios: tuple[RatioRow, ...] = ()
 
 
-def recent(state: SeriesState, line: Timeline) -> Recent | None:
+def recent(state: SeriesState, line: Timeline, ratios: tuple[RatioRow, ...] = ()) -> Recent | None:
     """None where none of the last nights has a rate."""
     rates = line.rates[-COMPARED_NIGHTS:]
     rates = rates[np.isfinite(rates)]
     if not rates.size:
         return None
-    return Recent(state, line, float(np.median(rates)), float(rates.min()), float(rates.max()), int(rates.size))
+    return Recent(state, line, float(np.median(rates)), float(rates.min()), float(rates.max()), ratios)
 
 
 @dataclass(frozen=True)
@@ -303,7 +305,7 @@ def _aspect(aspect: Aspect, series: Iterable[Recent]) -> Iterator[Figure]:
 
 
 def _against_raw(series: Iterable[Recent]) -> Iterator[Figure]:
-    """Ratios night by night, so that what slows both cancels."""
+    """Ratios inside the last job, pair by pair; without them, of the series' last nights: what slows both cancels."""
     families: dict[tuple[str, ...], dict[str, Recent]] = defaultdict(dict)
     for one in series:
         benchmark, operation, pattern, interface, arm, _ = _kind(one.state)
@@ -312,16 +314,23 @@ def _against_raw(series: Iterable[Recent]) -> Iterator[Figure]:
     figures: dict[tuple[str, str], list[Point]] = defaultdict(list)
     for (benchmark, operation, pattern, arm, points), found in sorted(families.items()):
         for interface, title in _RAW.items():
-            if "hdf5" not in found or interface not in found:
-                continue
-            ratios = _nightly_ratios(found["hdf5"].line, found[interface].line)
+            ratios = _ratios_to(interface, found)
             if ratios.size:
                 row = f"{points} {pattern}" + (f" @{arm}" if arm else "")
                 values = (float(np.median(ratios)), float(ratios.min()), float(ratios.max()))
                 figures[benchmark, operation].append(Point(row, title, "", *values, found["hdf5"].state.key))
     for (benchmark, operation), made in figures.items():
         title = f"{benchmark} {operation}"
-        yield Figure("dots", title, "", "ratio of the rates of one night", "", tuple(made), unity=True)
+        yield Figure("dots", title, "", "ratio of the rates", "", tuple(made), unity=True)
+
+
+def _ratios_to(interface: str, found: Mapping[str, Recent]) -> Floats:
+    if "hdf5" not in found:
+        return np.zeros(0)
+    in_job = [ratio.pairs for ratio in found["hdf5"].ratios if ratio.name == f"to_{interface}"]
+    if in_job:
+        return np.array(in_job[0])
+    return _nightly_ratios(found["hdf5"].line, found[interface].line) if interface in found else np.zeros(0)
 
 
 def _nightly_ratios(one: Timeline, other: Timeline) -> Floats:

@@ -68,11 +68,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Changes:
-    """What is otherwise than on the ``good`` night, the last one on which nothing was slower that nobody knew of; ``since``
-    is where the looking back ended. ``software`` with date and number of series; ``moves`` that began or ended."""
+    """What is otherwise than on the ``good`` night, the last one on which nothing was slower that nobody knew of; ``since`` is
+    where the looking back ended, none where there is no earlier night. ``software`` with date and number of series; ``moves``
+    that began or ended."""
 
     good: datetime.date | None
-    since: datetime.date
+    since: datetime.date | None
     software: tuple[tuple[datetime.date, str, int], ...]
     moves: tuple[Event, ...]
 
@@ -229,7 +230,7 @@ class _Pages:
         )
         return Changes(
             good=good,
-            since=after,
+            since=after if dates - {tonight} else None,
             software=tuple((date, text, count) for (date, text), count in sorted((software + configuration).items())),
             moves=tuple(event for one in self.file_systems for event in _events_since(one, after)),
         )
@@ -320,7 +321,10 @@ def _write(pages: _Pages, folder: Path) -> None:
     for name in ("assets", "series", "file-systems", "patterns", "nights"):
         (folder / name).mkdir()
     _write_assets(environment, folder / "assets")
-    recent = [r for shown in pages.series if (r := figures.recent(shown.state, shown.line)) is not None]
+    found = (
+        figures.recent(one.state, one.line, one.evidence.row.ratios if one.evidence else ()) for one in pages.series
+    )
+    recent = [one for one in found if one is not None]
     page_of = {shown.state.key: shown.page for shown in pages.series}
     scaling = list(figures.scaling(recent))
     patterns = {
