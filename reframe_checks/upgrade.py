@@ -14,7 +14,9 @@ from reframe.core.backends import getlauncher
 from reframe.core.builtins import loggable, parameter, run_after, run_before, sanity_function, variable
 from reframe.core.runtime import runtime
 
-from iogauge import __version__, arms
+from iogauge import __version__
+from iogauge.arms import BUILD_OPTIONS, build, resolve
+from iogauge.arms import Arm as AnyArm
 from iogauge.compare.plan import AND, ARMS_VARIABLE, COMPARE, LEFT, PLAN_FILE, RUNS_FILE, Arm, Plan
 from iogauge.compare.result import of_folder
 from iogauge.compare.suite import bytes_written, patterns
@@ -32,8 +34,8 @@ def _environs_by_partition() -> dict[str, list[str]]:
 
 
 def _pairs() -> list[str]:
-    """What the suite compares: the first environ of each partition with all its others; and the two arms that ``iogauge compare``
-    asks for, any that :mod:`iogauge.arms` knows."""
+    """What the suite compares: the first environ of each partition with all its others; and the two arms, any that
+    :mod:`iogauge.arms` knows, that ``iogauge compare`` asks for."""
     asked = [os.environ[ARMS_VARIABLE]] if ARMS_VARIABLE in os.environ else []
     suite = [AND.join((names[0], other)) for names in _environs_by_partition().values() for other in names[1:]]
     return list(dict.fromkeys([*suite, *asked])) or [AND]
@@ -41,11 +43,15 @@ def _pairs() -> list[str]:
 
 @rfm.simple_test
 class ArmBuild(KernelBuild):
-    """The kernels of one arm."""
+    """The kernels of one arm, with the options that every arm has."""
 
     valid_systems = list(sites())
     valid_prog_environs = ["*"]
     tags = {COMPARE, "upgrade"}
+
+    def _configure(self):
+        super()._configure()
+        self.build_system.config_opts = list(dict.fromkeys([*self.build_system.config_opts, *BUILD_OPTIONS]))
 
 
 class Asked(rfm.RegressionTestPlugin):
@@ -74,6 +80,7 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
 
     kernel = "upgrade"
     voice = "compare"
+    program = "comparison"
     arms = parameter(_pairs(), type=str, loggable=True)
     sourcesdir = str(CHECKOUT / "reframe_checks" / "src")
 
@@ -169,14 +176,14 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
     def _arm(self, name) -> Arm:
         environ = next((e for e in self.current_partition.environs if e.name == name), None)
         if environ is None:
-            return self._other_arm(arms.resolve(name, self.current_system.name))
+            return self._other_arm(resolve(name, self.current_system.name))
         extras = environ_of(environ)
-        build = self.getdep("ArmBuild", environ=name, part=self.current_partition.name)
+        built = self.getdep("ArmBuild", environ=name, part=self.current_partition.name)
         launch = self._launch(name, _load_commands(environ), extras.launcher)
-        return Arm(name=name, programs=build.path("particles").parent, launch=launch, hdf5=extras.hdf5)
+        return Arm(name=name, programs=built.path("particles").parent, launch=launch, hdf5=extras.hdf5)
 
-    def _other_arm(self, arm: arms.Arm) -> Arm:
-        kernels = arms.build(arm)
+    def _other_arm(self, arm: AnyArm) -> Arm:
+        kernels = build(arm)
         commands = [*(f"module load {shlex.quote(module)}" for module in arm.modules)]
         commands += [f"export {key}={shlex.quote(value)}" for key, value in arm.variables.items()]
         launch = self._launch(arm.name, commands, arm.launcher)

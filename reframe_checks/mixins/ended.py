@@ -11,9 +11,10 @@ from iogauge.scheduler import SLURM, why_cancelled, why_ended
 
 class Ended(rfm.RegressionTestPlugin):
     """Keeps the program's exit code, which ReFrame does not tell; ``voice`` is the word before ``: error:`` in what it says,
-    where it is not ``kernel``."""
+    where it is not ``kernel``; ``program`` is what it is called there."""
 
     voice = ""
+    program = "kernel"
 
     @run_before("run")
     def keep_exit_code(self):
@@ -33,7 +34,11 @@ class Ended(rfm.RegressionTestPlugin):
         cause = why_ended(self.job.state, errors)
         if cause:
             return f"the job was ended before its time: {cause}{self._why_cancelled()}"
-        ended = f"the kernel ended with exit code {text}" if text else "the job ended before the kernel did"
+        ended = (
+            f"the {self.program} ended with exit code {text}"
+            if text
+            else f"the job ended before the {self.program} did"
+        )
         last = [line for line in errors.splitlines() if line.strip(" -")][-3:]
         afterwards = stage / "free_afterwards.txt"
         free = f"; {afterwards.read_text(encoding='utf-8').strip()}" if afterwards.exists() else ""
