@@ -43,7 +43,7 @@ site_configuration = {
                             "segments": {
                                 "block_bytes": 4 << 20,
                                 "transfer_bytes": 4 << 20,
-                                "repeats": 5,
+                                "repeats": 3,
                                 "warmup": 0,
                                 "with_baselines": False,
                             },
