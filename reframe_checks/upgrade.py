@@ -80,7 +80,7 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
 
     kernel = "upgrade"
     voice = "compare"
-    program = "comparison"
+    called = "comparison"
     arms = parameter(_pairs(), type=str, loggable=True)
     sourcesdir = str(CHECKOUT / "reframe_checks" / "src")
 

@@ -271,7 +271,7 @@ def test_a_process_that_breaks_is_told_in_its_own_words(runs, monkeypatch):
 
 
 def test_a_history_of_the_version_before_is_migrated_with_all_nights(history, tmp_path):
-    """Revision 0001 knew of no origin and remembered no states, and kept a switch where the summaries are."""
+    """Revision 0001 knew of no origin and remembered no states and no comparisons, and kept a switch where the summaries are."""
     first = tmp_path / "first.sqlite"
     current = History(str(first))
     ingest(current, written(tmp_path / "a.json", one_night(0)))
@@ -280,11 +280,12 @@ def test_a_history_of_the_version_before_is_migrated_with_all_nights(history, tm
         for column in ("origin", "sha256"):
             connection.execute(sa.text(f"ALTER TABLE runs DROP COLUMN {column}"))
         connection.execute(sa.text("DROP TABLE states"))
+        connection.execute(sa.text("DROP TABLE comparisons"))
         connection.execute(sa.text("UPDATE iogauge_version SET version_num = '0001'"))
     with pytest.raises(InputError, match="of an older iogauge"), History(str(first)).reading():
         pass
     copy = History(str(shutil.copy(first, tmp_path / "copy.sqlite")))
-    assert copy.upgrade() == ("0001", "0003")
+    assert copy.upgrade() == ("0001", "0004")
     with copy.reading() as connection:
         assert connection.execute(sa.select(schema.runs.c.origin)).scalars().all() == ["reframe"]
         assert connection.execute(sa.select(schema.cases.c.darshan)).scalars().all() == [None]

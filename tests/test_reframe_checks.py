@@ -279,7 +279,7 @@ def test_a_missing_file_system_ends_the_case_before_the_kernel(site):
     ("old", "new", "text"),
     [
         ('"type": "memory"', '"type": "memroy"', "file_systems.memory.type"),
-        ('"nodes": [1]', '"node": [1]', "node: unknown key; allowed: cpus_per_node, file_systems"),
+        ('"nodes": [1]', '"node": [1]', "node: unknown key; allowed: checks, cpus_per_node, file_systems"),
     ],
 )
 def test_a_broken_site_configuration_ends_reframe_with_exit_code_2(site, old, new, text):

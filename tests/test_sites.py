@@ -65,7 +65,7 @@ def test_a_site_says_its_axes_and_file_systems():
         (lambda e: e.update(nodes=[0]), "nodes.0", "greater than 0"),
         (lambda e: e.update(nodes=["two"]), "nodes.0", "integer"),
         (lambda e: e.update(ranks_per_node=4), "ranks_per_node", "tuple"),
-        (lambda e: e.update(rank_per_node=[4]), "rank_per_node", "allowed: cpus_per_node, file_systems,"),
+        (lambda e: e.update(rank_per_node=[4]), "rank_per_node", "allowed: checks, cpus_per_node, file_systems,"),
     ],
 )
 def test_a_mistake_is_named_with_what_is_allowed(change, key, text):

@@ -11,10 +11,10 @@ from iogauge.scheduler import SLURM, why_cancelled, why_ended
 
 class Ended(rfm.RegressionTestPlugin):
     """Keeps the program's exit code, which ReFrame does not tell; ``voice`` is the word before ``: error:`` in what it says,
-    where it is not ``kernel``; ``program`` is what it is called there."""
+    where it is not ``kernel``; ``called`` is what it is called there."""
 
     voice = ""
-    program = "kernel"
+    called = "kernel"
 
     @run_before("run")
     def keep_exit_code(self):
@@ -35,9 +35,9 @@ class Ended(rfm.RegressionTestPlugin):
         if cause:
             return f"the job was ended before its time: {cause}{self._why_cancelled()}"
         ended = (
-            f"the {self.program} ended with exit code {text}"
+            f"the {self.called} ended with exit code {text}"
             if text
-            else f"the job ended before the {self.program} did"
+            else f"the job ended before the {self.called} did"
         )
         last = [line for line in errors.splitlines() if line.strip(" -")][-3:]
         afterwards = stage / "free_afterwards.txt"

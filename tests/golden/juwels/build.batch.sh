@@ -14,5 +14,5 @@ module load ParaStationMPI
 module load HDF5
 module load CMake
 mkdir -p build
-cmake -DCMAKE_C_COMPILER="mpicc" -DCMAKE_CUDA_COMPILER="nvcc" -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -S . -B build
+cmake -DCMAKE_C_COMPILER="mpicc" -DCMAKE_CUDA_COMPILER="nvcc" -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -S . -B build
 cmake --build build -j 4
