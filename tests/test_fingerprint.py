@@ -17,6 +17,7 @@ from conftest import CHECKOUT, MPI_ENVIRONMENT, needs_mpich, run_mpi
 from ruamel.yaml import YAML
 from test_darshan_runs import runtime
 
+from iogauge import arms
 from iogauge.cli import main
 from iogauge.darshan.preload import configuration, files_of_case, variables
 from iogauge.errors import InputError, Refusal
@@ -410,6 +411,17 @@ def test_a_planted_defect_is_found_in_one_run_and_named(good, kernels, faults, t
     assert found[: len(said)] == said
     assert len(found) == len(said) or "UNALIGNED" in fault
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_arms_kernels_run_with_its_launcher_and_variables(good, kernels, tmp_path, monkeypatch):
+    monkeypatch.setattr("iogauge.arms.build", lambda arm: arms.Kernels(folder=kernels, flags=None))
+    chosen = {"hdf5": None, "mpi": None, "prefix": None, "compiler": None}
+    arm = arms.Arm(
+        name="a", kind="prefix", launcher="mpirun", variables={**MPI_ENVIRONMENT, "OMPI_MCA_io": "ompio"}, **chosen
+    )
+    found = record(Build.of(arm), "particles", "CC", OPTIONS, ranks=2, folders=[tmp_path], runs=1)
+    assert found.environment == {"OMPI_MCA_io": "ompio"}
+    assert differences(good, found) == ()
 
 
 def test_collective_transfers_that_are_asked_for_independently_are_told(kernels, tmp_path):
