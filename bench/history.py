@@ -13,7 +13,7 @@ import resource
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ CASES = 2000
 SERIES = 500
 NIGHTS = 3650
 REPEATS = 7
+NAMES = [f"particles/write/fs{number}/4x16/CC/hdf5" for number in range(SERIES)]
 
 
 def measured(what: str, work: Callable[[], Any]) -> Any:
@@ -74,8 +75,8 @@ def big_report(path: Path) -> Path:
     return path
 
 
-def fill(history: History) -> None:
-    """NIGHTS nights of SERIES series, without ReFrame's reports."""
+def fill(history: History, names: Sequence[str] = NAMES) -> None:
+    """NIGHTS nights of the SERIES series ``names``, without ReFrame's reports."""
     begin = int(STARTED.timestamp()) - NIGHTS * 86400
     with history.writing() as connection:
 
@@ -86,7 +87,6 @@ def fill(history: History) -> None:
             software,
             [{"id": 1, "digest": "1", "versions": {"hdf5": "1.14.5", "mpi": "m", "suite": "s", "kernels": "k"}}],
         )
-        names = [f"particles/write/fs{number}/4x16/CC/hdf5" for number in range(SERIES)]
         common = {"site": "here", "fingerprint": "abcdef01", "unit": "MiB/s"}
         add(series, [{"id": i + 1, "key": n, "file_system": n.split("/")[2], **common} for i, n in enumerate(names)])
         for night in range(NIGHTS):

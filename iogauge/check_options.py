@@ -24,7 +24,13 @@ class _KernelOptions(BaseModel):
     time_limit: Duration | None = None
 
 
-class BlocksOptions(_KernelOptions):
+class _ComparedOptions(_KernelOptions):
+    """Of the kernels in C. ``with_baselines: False``: the case alone, without the same through MPI-IO and POSIX beside it."""
+
+    with_baselines: Annotated[bool, Field(strict=True)] | None = None
+
+
+class BlocksOptions(_ComparedOptions):
     """``size`` in elements: of a rank's block, or of the whole array where a pattern scales strongly."""
 
     size: Annotated[str, Field(pattern=r"^[1-9]\d*(x[1-9]\d*){2}$", strict=True)] | None = None
@@ -41,13 +47,13 @@ class FormatsOptions(_KernelOptions):
     compression_level: Annotated[int, Field(ge=1, le=9, strict=True)] | None = None
 
 
-class MetadataOptions(_KernelOptions):
+class MetadataOptions(_ComparedOptions):
     """``objects`` of a rank, of each kind."""
 
     objects: Positive | None = None
 
 
-class ParticlesOptions(_KernelOptions):
+class ParticlesOptions(_ComparedOptions):
     """``particles`` of a rank in a step, ``steps``; ``fraction`` of a partial read; ``alignment`` in bytes."""
 
     particles: Positive | None = None
@@ -56,7 +62,7 @@ class ParticlesOptions(_KernelOptions):
     alignment: NotNegative | None = None
 
 
-class SegmentsOptions(_KernelOptions):
+class SegmentsOptions(_ComparedOptions):
     """A rank's ``segments`` of ``block_bytes`` in transfers of ``transfer_bytes``; beside h5perf_serial: its
     ``program``, ``rounds``."""
 
@@ -68,13 +74,21 @@ class SegmentsOptions(_KernelOptions):
     rounds: Positive | None = None
 
 
-class TilesOptions(_KernelOptions):
+class TilesOptions(_ComparedOptions):
     """``arrays`` a step with a tile of ``rows`` by ``columns`` a rank, in ``steps``."""
 
     steps: Positive | None = None
     arrays: Positive | None = None
     rows: Positive | None = None
     columns: Positive | None = None
+
+
+class UpgradeOptions(_KernelOptions):
+    """A rank's ``mebibytes`` in each pattern; ``time_limit_minutes`` of a comparison, ``margin`` as a fraction."""
+
+    mebibytes: Positive | None = None
+    time_limit_minutes: Annotated[float, Field(gt=0, strict=True)] | None = None
+    margin: Annotated[float, Field(gt=0, lt=1, strict=True)] | None = None
 
 
 class _UpstreamOptions(_KernelOptions):
@@ -154,6 +168,7 @@ class CheckOptions(BaseModel):
     particles: ParticlesOptions = ParticlesOptions()
     segments: SegmentsOptions = SegmentsOptions()
     tiles: TilesOptions = TilesOptions()
+    upgrade: UpgradeOptions = UpgradeOptions()
 
     def of(self, kernel: str) -> dict[str, Any]:
         """Variable to value."""

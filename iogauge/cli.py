@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import re
+import sys
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 
 from iogauge import __version__, nightly, site_check, site_init, sweep, terminal
+from iogauge.arms_cli import arms_command
 from iogauge.bands_cli import bands_group
 from iogauge.case_folders import remove_left_over
-from iogauge.command import answers, new_console
+from iogauge.combined import read_night
+from iogauge.command import AsOf, Hours, answers, new_console, progress_bar
+from iogauge.commands import Unreadable, run_briefly
+from iogauge.compare.cli import compare_command
 from iogauge.darshan import show
 from iogauge.darshan.rules import Claim
 from iogauge.errors import InputError
-from iogauge.history.cli import history_group
+from iogauge.fingerprint.cli import fingerprint_group
+from iogauge.history.cli import TIMES, at_history, at_site, history_group
 from iogauge.history.import_cli import import_command
 from iogauge.measurement import Metric
 from iogauge.night import Night
+from iogauge.notify.cli import export_command, notify_command
 from iogauge.report import write_report
-
-
-@contextmanager
-def _progress(console: Console, title: str, *, verbose: bool) -> Iterator[nightly.Progress]:
-    """A bar that counts cases, or what ReFrame prints."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield nightly.Progress(
-            tell=lambda done, of: bar.update(task, completed=done, total=of),
-            log=console.print if verbose else lambda line: None,
-        )
+from iogauge.report.command import default_folder, report_site
+from iogauge.status_cli import print_at_length, status_command
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,20 +43,53 @@ def main() -> None:
     """
 
 
+#: So long a night waits for the site's report.
+REPORT_SECONDS = 300
+
+
 @main.command("nightly")
 @click.option("--site", default="local", show_default=True, help="site_configs/SITE.py and reference_values/SITE.yaml")
 @click.option("--suite", default="nightly", show_default=True, help="cases with this ReFrame tag")
 @click.option("--set", "settings", multiple=True, metavar="VAR=VALUE", help="ReFrame's -S: a check's variable")
 @click.option("--name", "names", multiple=True, metavar="REGEX", help="ReFrame's -n: only cases so named")
+@click.option(
+    "--as-of",
+    type=AsOf(TIMES),
+    metavar="DATETIME",
+    help="it stands for a night that began then (local time; a date alone: 22:00), where this clock does not say it",
+)
+@click.option(
+    "--repeat-later",
+    type=Hours(),
+    metavar="HOURS",
+    help="wait so long after its end and run it once more: of each series the better run counts",
+)
+@click.option(
+    "--of-night",
+    metavar="NIGHT",
+    help="it is another run of that night, a folder's name, or of the 'latest' that began in the last "
+    f"{nightly.RECENT_HOURS} hours",
+)
 @click.option("--verbose", is_flag=True, help="show what ReFrame prints")
 @answers
-def nightly_command(site: str, suite: str, settings: tuple[str, ...], names: tuple[str, ...], verbose: bool) -> int:
+def nightly_command(
+    site: str,
+    suite: str,
+    settings: tuple[str, ...],
+    names: tuple[str, ...],
+    as_of: datetime | None,
+    repeat_later: float | None,
+    of_night: str | None,
+    verbose: bool,
+) -> int:
     """Run a suite, judge it, and write the report.
 
     \b
     Examples:
       iogauge nightly
       iogauge nightly --set repeats=3 --name 'ParticlesCheck.*memory'
+      iogauge nightly --repeat-later 4.5
+      iogauge nightly --of-night latest
 
     Exit codes: 0 nothing is slower (or there is no reference yet); 1 something regressed or is invalid; 2 it could not be
     measured, or was stopped.
@@ -68,12 +97,80 @@ def nightly_command(site: str, suite: str, settings: tuple[str, ...], names: tup
     console = new_console()
     options = [word for setting in settings for word in ("-S", setting)]
     options += [word for name in names for word in ("-n", name)]
-    with _progress(console, f"{site}, {suite}", verbose=verbose) as progress:
-        night, folder = nightly.run_night(site, suite, options=options, progress=progress)
+    if repeat_later is not None and of_night is not None:
+        raise InputError("says that this is the second run; --repeat-later makes one itself", key="--of-night")
+    earlier = _earlier_run(console, site, suite, of_night, as_of) if of_night is not None else None
+
+    def run(as_of: datetime | None, first: Path | None) -> tuple[Night, Path]:
+        with progress_bar(console, f"{site}, {suite}", verbose=verbose) as progress:
+            return nightly.run_night(site, suite, options=options, progress=progress, as_of=as_of, first=first)
+
+    began = datetime.now().astimezone()
+    night, folder = run(as_of, earlier)
+    if repeat_later is not None and night.exit_code != 2:
+        night, folder = _again(console, night, folder, repeat_later, (as_of or began) - began, run)
     page = write_report(night, folder / "index.html")
     terminal.print_night(console, night)
-    console.print(f"report  {page}", soft_wrap=True)
+    console.print(f"night   {page}", soft_wrap=True)
+    console.print(f"report  {_report_apart(night)}", soft_wrap=True, markup=False)
     return night.exit_code
+
+
+def _report_apart(night: Night) -> str:
+    """The site's report, or why there is none. By a process of its own, as it reads the whole history: the night is judged
+    whatever becomes of it."""
+    if night.assessment is None:
+        return "not written: the history was not asked"
+    command = [str(Path(sys.executable).parent / "iogauge"), "report", "--site", night.site]
+    try:
+        code, out, errors = run_briefly(command, REPORT_SECONDS)
+    except (Unreadable, OSError) as problem:
+        return f"not written: {problem}. Later: iogauge report --site {night.site}"
+    return out.strip() if code == 0 else f"not written: {(errors.strip().splitlines() or [f'exit code {code}'])[-1]}"
+
+
+def _earlier_run(console: Console, site: str, suite: str, name: str, as_of: datetime | None) -> Path | None:
+    """The folder of the night that another run is of."""
+    runs = nightly.home() / "runs"
+    if name == "latest":
+        found = nightly.recent_run(site, suite, as_of or datetime.now().astimezone())
+        if found is None:
+            console.print(
+                f"note: no night of {site}, {suite} began in the last {nightly.RECENT_HOURS} hours: this is its own"
+            )
+        return found
+    if Path(name).name != name or not (runs / name / "night.json").is_file():
+        raise InputError(f"{name!r}; a folder's name in {runs} is expected, or 'latest'", key="--of-night")
+    return runs / name
+
+
+def _again(
+    console: Console,
+    night: Night,
+    folder: Path,
+    hours: float,
+    offset: timedelta,
+    run: Callable[[datetime | None, Path | None], tuple[Night, Path]],
+) -> tuple[Night, Path]:
+    """Wait, and run the night once more; whatever becomes of that, the first run counts. ``offset``: --as-of to the clock."""
+    due = datetime.now().astimezone() + timedelta(hours=hours)
+    with nightly.Stop() as stop, console.status("") as status:
+        write_report(night, folder / "index.html")
+        console.print(f"first run  {terminal.counts_line(night)}")
+        console.print(
+            f"the second run begins at {due:%Y-%m-%d %H:%M:%S}; Ctrl-C: the first alone counts", soft_wrap=True
+        )
+
+        def tell(left: float) -> None:
+            status.update(f"the second run begins in {timedelta(seconds=round(left))}")
+
+        stopped = nightly.wait(hours * 3600, stop, tell)
+    if stopped:
+        return nightly.add_note(folder, f"there was no second run: {stopped} while it was waited for"), folder
+    try:
+        return run(datetime.now().astimezone() + offset if night.as_of else None, folder)
+    except (InputError, OSError) as problem:
+        return nightly.add_note(folder, f"the second run failed, the first one counts: {problem}"), folder
 
 
 def _night_folder(name: str) -> Path:
@@ -90,32 +187,69 @@ def _night_folder(name: str) -> Path:
 
 
 @main.command("show")
-@click.argument("night", default="latest")
-@click.argument("key", default="")
+@click.argument("words", nargs=-1, metavar="[NIGHT] [KEY]")
+@click.option("--site", default="local", show_default=True, help="of the series")
 @answers
-def show_command(night: str, key: str) -> None:
-    """Show a night's table, or with KEY (a part of a series' key is enough) the evidence of its verdicts.
+def show_command(words: tuple[str, ...], site: str) -> None:
+    """Show a series at length, a night's table, or the evidence of one night's verdicts.
 
-    Example: iogauge show latest particles/write/disk
+    KEY is a series' key, a part of it, or a pattern with *. With KEY alone: since when it is slower, on which nights, what
+    came with it, and what to do next. NIGHT is a folder, its name, or 'latest': its table, or with KEY what was measured
+    then.
+
+    \b
+    Examples:
+      iogauge show particles/write/disk/1x2/CC/hdf5
+      iogauge show
+      iogauge show latest particles/write/disk
     """
+    if len(words) > 2:
+        raise InputError("a night, a key, or a night and a key are expected", key=" ".join(words))
+    if len(words) == 1 and not _is_night(words[0]):
+        print_at_length(new_console(), site, words[0])
+        return
+    name, key = (*words, *("latest", "")[len(words) :])
     console = new_console()
-    found = Night.load(_night_folder(night) / "night.json")
+    found = read_night(_night_folder(name))
     if not key:
         terminal.print_night(console, found)
     elif not terminal.print_evidence(console, found, key):
         raise InputError(f"no series of this night has {key!r} in its key, no invalid case in its name", key="KEY")
 
 
-@main.command("report")
-@click.argument("night", default="latest")
-@answers
-def report_command(night: str) -> None:
-    """Write a night's HTML page again.
+def _is_night(word: str) -> bool:
+    """Is it the name of a night, or a folder? Else it is a key."""
+    if word == "latest" or re.fullmatch(r"\d{8}T\d{6}Z", word) or word.startswith(("/", ".")):
+        return True
+    return (Path(word) / "night.json").exists()
 
-    Example: iogauge report latest
+
+@main.command("report")
+@click.argument("night", default="")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="is replaced as a whole; default: report beside the nights",
+)
+@at_site
+@at_history
+@answers
+def report_command(night: str, folder: Path | None, site: str, location: str | None) -> None:
+    """Write the report: HTML pages of all series, their nights and what is wrong tonight, to read without a network.
+
+    With NIGHT (the name of a night's folder, or 'latest') only the page of that night is written again.
+
+    \b
+    Examples:
+      iogauge report
+      iogauge report --site mysite --folder /var/www/html/iogauge
+      iogauge report latest
     """
-    folder = _night_folder(night)
-    click.echo(write_report(Night.load(folder / "night.json"), folder / "index.html"))
+    if night:
+        path = _night_folder(night)
+        click.echo(write_report(read_night(path), path / "index.html"))
+    else:
+        click.echo(report_site(site, folder or default_folder(), location))
 
 
 @main.command("clean")
@@ -258,7 +392,7 @@ def site_check_command(site: str, submit: bool, as_json: bool) -> int:
 
     Exit codes: 0 nothing is wrong; 1 there is a problem; 2 the configuration is wrong.
     """
-    with _progress(Console(stderr=True), f"{site}, {site_check.SUITE}", verbose=False) as progress:
+    with progress_bar(Console(stderr=True), f"{site}, {site_check.SUITE}", verbose=False) as progress:
         findings = site_check.check(site, submit=submit, progress=progress)
     if as_json:
         click.echo(json.dumps([finding.model_dump() for finding in findings], indent=1))
@@ -305,4 +439,10 @@ def check_config_command(site: str) -> None:
 
 main.add_command(history_group)
 main.add_command(import_command)
+main.add_command(arms_command)
 main.add_command(bands_group)
+main.add_command(status_command)
+main.add_command(notify_command)
+main.add_command(export_command)
+main.add_command(compare_command)
+main.add_command(fingerprint_group)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from iogauge import placement, series
 from iogauge.bands import Band, Medium, PortableBands, SiteBands
 from iogauge.darshan.profile import Profile
-from iogauge.measurement import Measurement, Metric, Unit, ratio
+from iogauge.measurement import INTERFACE_NAMES, Measurement, Metric, Unit, ratio
 
 Verdict = Literal["pass", "no reference", "too noisy", "regressed", "improved", "invalid", "skipped"]
 Place = Literal["below", "inside", "above", "no band", "cached differently", "too noisy"]
@@ -33,15 +33,13 @@ CACHED_ABOVE_FRACTION = 0.05
 #: Options that shape only what is read: a write does not differ in them.
 _READ_ONLY_OPTIONS = {"selection", "fraction", "stride", "stride-columns", "block", "block-columns", "blocks"}
 
-_RATIO_NAMES = {"mpiio": "MPI-IO", "posix": "POSIX", "hdf5": "HDF5", "netcdf": "netCDF-4", "zarr": "Zarr"}
-
 
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Expectation(_Value):
-    """What the job was asked for, and where."""
+    """What the job was asked for, and where; ``arm`` tells its series from those of another partition or environ."""
 
     file_system: str
     type: str
@@ -50,6 +48,7 @@ class Expectation(_Value):
     oversubscribe: bool = False
     volume: str = ""
     layout: str = ""
+    arm: str = ""
 
 
 class Limits(_Value):
@@ -204,7 +203,7 @@ def ratio_name(differs: dict[str, str]) -> str:
 def _ratio_label(main: Measurement, differs: dict[str, str]) -> str:
     if set(differs) == {"interface"}:
         theirs = differs["interface"]
-        return f"{_RATIO_NAMES[main.interface]} to {_RATIO_NAMES.get(theirs, theirs)}"
+        return f"{INTERFACE_NAMES[main.interface]} to {INTERFACE_NAMES.get(theirs, theirs)}"
     return f"{series.pattern_label(main)} " + ratio_name(differs).replace("_", " ")
 
 
@@ -215,7 +214,7 @@ def _row(
     site_bands: SiteBands,
     portable: PortableBands,
 ) -> Row:
-    key = series.key(m, expectation.file_system)
+    key = series.key(m, expectation.file_system, expectation.arm)
     fingerprint = series.fingerprint(m, expectation.volume)
     cached = is_cached(m, expectation.type)
     status, band = _site_band(key, fingerprint, m.unit, cached, site_bands)

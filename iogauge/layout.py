@@ -198,7 +198,7 @@ def _of_stripes(asked: _Stripes, found: FoundComponent, asked_mdt: bool, found_m
     ]
 
 
-def _in_words(size: int) -> str:
+def in_words(size: int) -> str:
     for power, letter in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
         if size % 1024**power == 0:
             return f"{size // 1024**power} {letter}"
@@ -207,12 +207,12 @@ def _in_words(size: int) -> str:
 
 def _words(count: int | None, size: int | None, pool: str | None, unit: str) -> str:
     number = f"{'all' if count == ALL else count} {unit[:-1] if count == 1 else unit}" if count is not None else ""
-    parts = [number, f"of {_in_words(size)}" if size is not None else "", f"in pool {pool}" if pool else ""]
+    parts = [number, f"of {in_words(size)}" if size is not None else "", f"in pool {pool}" if pool else ""]
     return " ".join(filter(None, parts))
 
 
 def _ends(ends: Iterable[int]) -> str:
-    return ", ".join("EOF" if end == TO_THE_END else _in_words(end) for end in ends) or "nowhere"
+    return ", ".join("EOF" if end == TO_THE_END else in_words(end) for end in ends) or "nowhere"
 
 
 def _components(components: Iterable[Component | FoundComponent]) -> str:
@@ -273,7 +273,7 @@ def read_gpfs(text: str) -> Found:
             parts.append(f"{word} {match[1]}")
     block = re.search(r"^block size: (\d+)", text, re.MULTILINE)
     if block:
-        parts.append(f"blocks of {_in_words(int(block[1]))}")
+        parts.append(f"blocks of {in_words(int(block[1]))}")
     return Found(facts=", ".join(parts)) if parts else Found(unknown=_unread(text))
 
 

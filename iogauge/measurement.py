@@ -110,6 +110,22 @@ class Software(_Record):
     spack_arm: Text | None = None
 
 
+#: What people call the interfaces.
+INTERFACE_NAMES = {"hdf5": "HDF5", "mpiio": "MPI-IO", "posix": "POSIX", "netcdf": "netCDF-4", "zarr": "Zarr"}
+
+#: What people call the parts of :class:`Software`, in the order in which a change of them is told.
+SOFTWARE_NAMES = {
+    "hdf5": "HDF5",
+    "netcdf": "netCDF",
+    "mpi": "MPI",
+    "compiler": "compiler",
+    "spack_arm": "Spack arm",
+    "spack": "Spack spec",
+    "kernels": "kernels",
+    "suite": "iogauge",
+}
+
+
 class Measurement(_Record):
     """A benchmark's operation, complete and consistent, or not constructed at all. ``program``: none for the project's own
     kernels."""

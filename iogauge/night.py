@@ -7,17 +7,20 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from contextlib import contextmanager
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from iogauge.assess.record import Assessment
 from iogauge.darshan.overhead import spread
 from iogauge.errors import InputError
-from iogauge.judge import VERDICTS, Judgement, Row, Verdict, invalid, skipped
+from iogauge.judge import Judgement, Row, invalid, skipped
 from iogauge.machine import Machine
 from iogauge.measurement import Software
+from iogauge.verdict import VERDICTS, Told, Verdict, told
 
 #: Nights that a series needs before a site band can be fitted to it (docs/reading-a-verdict.md).
 NIGHTS_FOR_A_REFERENCE = 14
@@ -39,19 +42,26 @@ class Case(_Record):
     seconds: float | None
     stage: str
     partition: str = ""
+    environ: str = ""
     built_by: str = ""
     software: Software | None = None
 
 
 class Night(_Record):
     """One run of a suite. ``complete`` is false when it was stopped; ``cause`` then says by what. ``notes`` are what could
-    not be looked at before the cases were submitted, and what could not be cleared away."""
+    not be looked at before the cases were submitted, and what could not be cleared away. ``as_of``: the time at which it is
+    taken to have begun, where that was given; ``started`` is the same, and ``finished`` was moved with it. A second run of a
+    night names the first one's folder, ``first_run``, and the date of their night, ``of_night``. ``assessment`` is what all
+    nights make of this one; it lies beside the record (:mod:`iogauge.combined`)."""
 
     schema_: Literal["iogauge.night/1"] = Field(default="iogauge.night/1", alias="schema")
     site: str
     suite: str
     started: datetime
     finished: datetime
+    as_of: AwareDatetime | None = None
+    of_night: date | None = None
+    first_run: str = ""
     complete: bool
     cause: str = ""
     build_failure: str = ""
@@ -62,6 +72,12 @@ class Night(_Record):
     removed_folders: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     earlier_nights: dict[str, int] = {}
+    assessment: Assessment | None = Field(default=None, exclude=True)
+
+    @property
+    def night_date(self) -> date:
+        """By the clock of this machine; of a second run that of the first."""
+        return self.of_night or night_of(self.started.astimezone())
 
     @property
     def rows(self) -> Iterator[tuple[Case, Row]]:
@@ -71,6 +87,15 @@ class Night(_Record):
                 yield case, row
 
     @property
+    def told(self) -> Iterator[tuple[Case, Row, Told]]:
+        """The same with the verdict on each."""
+        tonight = self.assessment.tonight if self.assessment else ()
+        states = {(state.key, state.fingerprint): state for state in tonight}
+        for case, row in self.rows:
+            young = f"{self.nights_of(row.key)} of {NIGHTS_FOR_A_REFERENCE} nights"
+            yield case, row, told(row, states.get((row.key, row.fingerprint)), young)
+
+    @property
     def built_by(self) -> dict[str, int]:
         """Where the programs of the cases come from, each with the number of its cases, in their order."""
         return dict(Counter(case.built_by for case in self.cases if case.built_by))
@@ -78,16 +103,16 @@ class Night(_Record):
     @property
     def counts(self) -> dict[Verdict, int]:
         """Series by verdict, worst first; an invalid case without rows counts once, and so does one that was skipped."""
-        found: Counter[Verdict] = Counter(row.verdict for _, row in self.rows)
+        found: Counter[Verdict] = Counter(verdict.word for _, _, verdict in self.told)
         found.update(case.judgement.verdict for case in self.cases if not case.judgement.rows)
         return {verdict: found[verdict] for verdict in VERDICTS}
 
     @property
     def exit_code(self) -> int:
-        """0: nothing is slower; 1: something regressed or is invalid; 2: nothing, or not all, could be measured."""
+        """0: nothing is slower but what is known; 1: something is, or is invalid; 2: nothing, or not all, was measured."""
         if self.build_failure or not self.complete or all(c.judgement.verdict == "skipped" for c in self.cases):
             return 2
-        return 1 if self.counts["regressed"] or self.counts["invalid"] else 0
+        return 1 if self.counts["invalid"] or any(verdict.alarm for _, _, verdict in self.told) else 0
 
     @property
     def overhead(self) -> str:
@@ -116,13 +141,28 @@ class Night(_Record):
             raise InputError(f"no record of a night: {first['msg']}", file=path, key=key) from error
 
 
+def night_of(begun: datetime) -> date:
+    """The date of a night: noon to noon, by the clock of ``begun``."""
+    return (begun - timedelta(hours=12)).date()
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write ``text`` to ``path`` by way of a temporary file beside it, so that no reader ever sees a part."""
+    with replacing(path, text):
+        pass
+
+
+@contextmanager
+def replacing(path: Path, text: str, *, mode: int = 0o644) -> Iterator[None]:
+    """The same, once what is done in between has gone well: the text is on the disk before."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
-        Path(name).chmod(0o644)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(mode)
+        yield
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -196,6 +236,7 @@ def case_of(entry: dict[str, Any]) -> Case:
         # ReFrame moves the files of a case that passed; those of one that failed stay, though it names both folders.
         stage=(entry["result"] == "pass" and entry.get("outputdir")) or entry["stagedir"],
         partition=entry["partition"],
+        environ=entry.get("environ") or "",
         built_by=entry.get("built_by") or "",
         software=_software([entry]),
     )

@@ -16,10 +16,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, get_args
 
 import psutil
 from filelock import FileLock, Timeout
@@ -27,11 +27,13 @@ from filelock import FileLock, Timeout
 from iogauge import machine, scheduler
 from iogauge.bands import load_portable_bands, load_site_bands
 from iogauge.case_folders import LeftOver, remove_left_over
+from iogauge.combined import ASSESSMENT, read_night
 from iogauge.darshan.changes import with_changes
+from iogauge.detect import Calendar
 from iogauge.errors import InputError
-from iogauge.night import Night, read_run_report
+from iogauge.night import Night, read_run_report, write_whole
 from iogauge.past import Past, look_back
-from iogauge.sites import Site, read_environ, read_site
+from iogauge.sites import Partition, Site, Weekday, arms_of, read_environ, read_site
 
 #: ReFrame has this long to stop its jobs after an interrupt (its own grace period for a job is 2 s), and so much more for
 #: each job of Slurm's, which it cancels and waits for one after the other.
@@ -46,6 +48,9 @@ NIGHTS_LOOKED_AT = 60
 
 #: So many last nights may have left something on a file system that did not answer then, and does now.
 NIGHTS_LEFT_OVER = 14
+
+#: A night's runs begin within so many hours of each other, unless it is said of which night one is.
+RECENT_HOURS = 18
 
 _FINISHED = re.compile(r"\b(?:OK|FAIL|SKIP|XFAIL|XPASS)\b.*\(\s*(\d+)/(\d+)\)")
 
@@ -100,14 +105,53 @@ def read_site_configuration(name: str) -> dict[str, Site]:
     return sites
 
 
+def read_arms(site: str) -> dict[str, dict[str, tuple[str, str]]]:
+    """File system to arms, as :func:`iogauge.sites.arms_of` gives them. Raises :class:`InputError`."""
+    systems = read_configuration(site)["systems"]
+    partitions = [
+        Partition(p["name"], tuple(p["environs"]), tuple(p.get("extras", {}).get("file_systems", ())))
+        for system in systems
+        for p in system["partitions"]
+    ]
+    names = dict.fromkeys(name for partition in partitions for name in partition.file_systems)
+    return {name: arms_of(name, partitions) for name in names}
+
+
 def check_configuration(site: str) -> dict[str, Site]:
     """Everything that people write, checked before anything runs. Raises :class:`InputError`."""
     sites = read_site_configuration(site)
+    try:
+        read_arms(site)
+    except InputError as problem:
+        raise InputError(problem.message, file=_configuration_file(site), key=problem.key) from problem
     for environment in read_configuration(site)["environments"]:
         read_environ(environment["name"], environment.get("extras", {}), file=_configuration_file(site))
+    checks_of(site)
     load_site_bands(checkout() / "reference_values", site)
     load_portable_bands(checkout() / "reference_values")
     return sites
+
+
+def calendars(site: str) -> dict[str, Calendar]:
+    """The maintenance days of each file system of a site that has any; those of all partitions count."""
+    found: dict[str, Calendar] = {}
+    for partition in read_site_configuration(site).values():
+        for name, file_system in partition.file_systems.items():
+            if file_system.maintenance is not None:
+                known, told = found.get(name, Calendar()), file_system.maintenance
+                found[name] = Calendar(
+                    known.days_of_month | set(told.days_of_month),
+                    known.weekdays | {get_args(Weekday).index(day) for day in told.weekdays},
+                )
+    return found
+
+
+def known_calendars(site: str) -> dict[str, Calendar]:
+    """The same where the site has a configuration here: a night of another machine has none."""
+    try:
+        return calendars(site)
+    except InputError:
+        return {}
 
 
 @dataclass
@@ -119,13 +163,13 @@ class Progress:
 
 
 @dataclass
-class _Stop:
-    """Set by SIGINT and SIGTERM."""
+class Stop:
+    """What SIGINT, SIGTERM and SIGHUP set, instead of ending the program, in a ``with`` of it."""
 
     signal: int | None = None
     previous: dict[int, Any] = field(default_factory=dict)
 
-    def __enter__(self) -> _Stop:
+    def __enter__(self) -> Stop:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self.previous[number] = signal.signal(number, self._note)
         return self
@@ -139,17 +183,27 @@ class _Stop:
 
 
 def run_night(
-    site: str, suite: str, *, options: Sequence[str] = (), progress: Progress | None = None
+    site: str,
+    suite: str,
+    *,
+    options: Sequence[str] = (),
+    progress: Progress | None = None,
+    as_of: datetime | None = None,
+    first: Path | None = None,
 ) -> tuple[Night, Path]:
-    """Run ``suite`` on ``site``; returns the night and its folder.
+    """Run ``suite`` on ``site``; returns the night and its folder. ``as_of``: it is taken to have begun then. ``first``: the
+    folder of an earlier run of the same night, which it is combined with.
 
     Raises :class:`InputError` when the configuration is wrong, the suite is empty, another night runs, or ReFrame did not
     get as far as a report. Interrupted by SIGINT or SIGTERM, it returns what was measured, marked incomplete.
     """
     sites = check_configuration(site)
     _check_schedulers(site)
+    if as_of is not None and not 2000 <= as_of.year < 2100:
+        raise InputError(f"{as_of:%Y-%m-%d}; a time of the years 2000 to 2099 is expected", key="--as-of")
     with _alone() as runs:
-        return _run_locked(site, sites, suite, options, runs, progress or Progress())
+        folder = _run_locked(site, sites, suite, options, runs, progress or Progress(), as_of, first)
+    return read_night(folder), folder
 
 
 def _check_schedulers(site: str) -> None:
@@ -173,23 +227,23 @@ def _alone() -> Iterator[Path]:
         yield runs
 
 
-def run_apart(site: str, suite: str, progress: Progress) -> Path:
+def run_apart(site: str, suite: str, progress: Progress, options: Sequence[str] = ()) -> Path:
     """Run a suite that is no night: its folder, with ReFrame's report, is kept until the next one, and not in the history.
 
     Raises :class:`InputError` when it did not get as far as a report.
     """
     folder = home() / suite
     _check_schedulers(site)
-    with _alone(), _Stop() as stop:
+    with _alone(), Stop() as stop:
         if folder.exists():
             scheduler.cancel_jobs_of(folder)
             _clear(folder)
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
-        cause = _run_reframe(site, suite, (), folder, progress, stop)
+        cause = _run_reframe(site, suite, options, folder, progress, stop)
         _clear(folder)
     if cause or not (folder / "reframe.json").exists():
-        raise InputError(cause or _why_no_report(folder, suite, ()), file=folder / "reframe.log")
+        raise InputError(cause or _why_no_report(folder, suite, options), file=folder / "reframe.log")
     return folder
 
 
@@ -218,15 +272,38 @@ def _clear_earlier(runs: Path) -> LeftOver:
     return found
 
 
-def _run_locked(
-    site: str, sites: dict[str, Site], suite: str, options: Sequence[str], runs: Path, progress: Progress
-) -> tuple[Night, Path]:
-    removed, problems = _clear_earlier(runs)
-    started = datetime.now(timezone.utc)
-    folder = runs / started.strftime("%Y%m%dT%H%M%SZ")
+def _new_folder(runs: Path, begun: datetime) -> tuple[datetime, Path]:
+    """A folder named by the time, or by the first second after it of which there is none."""
+    while (folder := runs / begun.strftime("%Y%m%dT%H%M%SZ")).exists():
+        begun += timedelta(seconds=1)
     folder.mkdir()
+    return begun, folder
+
+
+def _run_locked(
+    site: str,
+    sites: dict[str, Site],
+    suite: str,
+    options: Sequence[str],
+    runs: Path,
+    progress: Progress,
+    as_of: datetime | None,
+    first: Path | None,
+) -> Path:
+    of_night = None if first is None else _earlier_run(first, site, suite).night_date
+    removed, problems = _clear_earlier(runs)
+    now = datetime.now(timezone.utc)
+    started, folder = _new_folder(runs, now if as_of is None else as_of.astimezone(timezone.utc))
+    given = (
+        []
+        if as_of is None
+        else [
+            f"--as-of: this night stands for one that began at {started:%Y-%m-%d %H:%M:%S} UTC; it "
+            f"began at {now:%Y-%m-%d %H:%M:%S} UTC by the clock"
+        ]
+    )
     meter = machine.LoadMeter()
-    with _Stop() as stop:
+    with Stop() as stop:
         cause = _run_reframe(site, suite, options, folder, progress, stop) or _not_loaded(folder)
         own = _clear(folder)
     report_path = folder / "reframe.json"
@@ -239,7 +316,10 @@ def _run_locked(
         site=site,
         suite=suite,
         started=started,
-        finished=datetime.now(timezone.utc),
+        finished=started + (datetime.now(timezone.utc) - now),
+        as_of=started if as_of is not None else None,
+        of_night=of_night,
+        first_run="" if first is None else first.name,
         complete=not cause,
         cause=cause,
         build_failure=report.build_failure if report else "",
@@ -248,12 +328,65 @@ def _run_locked(
         software=report.software if report else None,
         cases=cases,
         removed_folders=(*removed, *own.removed),
-        notes=(*_notes(folder), *dict.fromkeys([*problems, *own.problems])),
+        notes=(*given, *_in_between(runs, first, folder), *_notes(folder), *dict.fromkeys([*problems, *own.problems])),
     )
     night.save(folder / "night.json")  # whatever becomes of the history
-    night = _with_past(night, look_back(folder), runs)
-    night.save(folder / "night.json")
-    return night, folder
+    past = look_back(folder)
+    kept = _keep_assessment(past, folder)
+    night = _with_past(night, past, runs)
+    night.model_copy(update={"notes": (*night.notes, *kept)}).save(folder / "night.json")
+    return folder
+
+
+def _keep_assessment(past: Past, folder: Path) -> list[str]:
+    """Beside the night's record, whole; what went wrong."""
+    if past.assessment is None:
+        return []
+    try:
+        write_whole(folder / ASSESSMENT, past.assessment.model_dump_json(by_alias=True, indent=1))
+    except OSError as problem:
+        return [f"what all nights make of this one could not be kept: {problem.strerror}"]
+    return []
+
+
+def _earlier_run(folder: Path, site: str, suite: str) -> Night:
+    """The record of the first run. Raises :class:`InputError` when it is none of this site and suite."""
+    night = Night.load(folder / "night.json")
+    if (night.site, night.suite) != (site, suite):
+        raise InputError(f"is a night of site {night.site}, suite {night.suite}, not of {site}, {suite}", file=folder)
+    return night
+
+
+def _in_between(runs: Path, first: Path | None, second: Path) -> list[str]:
+    names = [folder.name for folder in _folders(runs) if first is not None and first.name < folder.name < second.name]
+    return [f"between the two runs of this night others ran here: {', '.join(names)}"] if names else []
+
+
+def recent_run(site: str, suite: str, before: datetime) -> Path | None:
+    """The newest run of a suite that began in the ``RECENT_HOURS`` before a moment: what a run then is another one of."""
+    for folder in reversed(_folders(home() / "runs")):
+        with suppress(InputError):
+            night = Night.load(folder / "night.json")
+            age = (before - night.started).total_seconds() / 3600
+            if (night.site, night.suite) == (site, suite) and 0 <= age < RECENT_HOURS:
+                return folder
+    return None
+
+
+def wait(seconds: float, stop: Stop, tell: Callable[[float], None]) -> str:
+    """Until the time is over, or a signal has come: its name. ``tell`` gets the seconds that are left."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0 and stop.signal is None:
+        tell(left)
+        time.sleep(min(left, 0.2))
+    return "" if stop.signal is None else signal.Signals(stop.signal).name
+
+
+def add_note(folder: Path, note: str) -> Night:
+    """Say something of a night that has ended; returns it."""
+    night = Night.load(folder / "night.json")
+    night.model_copy(update={"notes": (*night.notes, note)}).save(folder / "night.json")
+    return read_night(folder)
 
 
 def _with_past(night: Night, past: Past, runs: Path) -> Night:
@@ -264,7 +397,8 @@ def _with_past(night: Night, past: Past, runs: Path) -> Night:
         # This night is among them.
         earlier = {row.key: counted[row.key] - 1 for case in night.cases for row in case.judgement.rows}
     cases = tuple(with_changes(case, past.good) for case in night.cases)
-    return night.model_copy(update={"earlier_nights": earlier, "notes": (*night.notes, *past.notes), "cases": cases})
+    notes = (*night.notes, *past.notes)
+    return night.model_copy(update={"earlier_nights": earlier, "notes": notes, "cases": cases})
 
 
 def _folders(runs: Path) -> list[Path]:
@@ -273,13 +407,14 @@ def _folders(runs: Path) -> list[Path]:
 
 def earlier_nights(runs: Path) -> Counter[str]:
     """On how many of the last nights each series was measured. Cases may share a baseline: it counts once a night."""
-    found: Counter[str] = Counter()
+    found: set[tuple[date, str]] = set()
     for folder in _folders(runs)[-NIGHTS_LOOKED_AT:]:
         path = folder / "night.json"
         if path.exists():
             with suppress(InputError):
-                found.update({row.key for case in Night.load(path).cases for row in case.judgement.rows})
-    return found
+                night = Night.load(path)
+                found |= {(night.night_date, row.key) for case in night.cases for row in case.judgement.rows}
+    return Counter(key for _, key in found)
 
 
 def _expanded(path: str) -> Path | None:
@@ -287,12 +422,13 @@ def _expanded(path: str) -> Path | None:
     return None if "$" in text else Path(text)
 
 
-def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, progress: Progress, stop: _Stop) -> str:
+def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, progress: Progress, stop: Stop) -> str:
     """Run it to its end; returns what stopped it early, or nothing."""
     root = checkout()
     command = [
         str(Path(sys.executable).parent / "reframe"),
-        *("-C", str(root / "site_configs" / f"{site}.py"), "--system", site, "-c", str(root / "reframe_checks")),
+        *("-C", str(root / "site_configs" / f"{site}.py"), "--system", site),
+        *(word for path in checks_of(site) for word in ("-c", str(path))),
         *("-r", "-t", f"^{re.escape(suite)}$", "--nocolor"),
         *("--prefix", str(folder / "reframe"), "--report-file", str(folder / "reframe.json")),
         *options,
@@ -330,6 +466,16 @@ def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, pr
                     os.killpg(process.pid, signal.SIGKILL)
                 time.sleep(0.1)
     return "" if stop.signal is None else f"stopped by {signal.Signals(stop.signal).name}"
+
+
+def checks_of(site: str) -> list[Path]:
+    """The files of checks that nights of ``site`` look at, else the folder of all. Raises :class:`InputError`."""
+    folder = checkout() / "reframe_checks"
+    chosen = [one.checks for one in read_site_configuration(site).values()]
+    files = [folder / name for name in dict.fromkeys(name for names in chosen for name in names)]
+    if missing := [path for path in files if not path.is_file()]:
+        raise InputError(f"checks: there is no {missing[0]}", file=_configuration_file(site), key="checks")
+    return files if all(chosen) else [folder]
 
 
 def _seconds_to_stop(folder: Path) -> float:

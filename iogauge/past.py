@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from iogauge.assess.record import Assessment
 from iogauge.commands import Unreadable, run_briefly
 from iogauge.darshan.summary import Summary
 from iogauge.judge import Verdict
@@ -44,10 +45,12 @@ class Good(_Value):
 
 class Past(_Value):
     """``earlier_nights`` by key: on how many nights before this one it was measured with the same configuration; ``None``: the
-    history could not be asked. ``good`` by key: the last good night. ``notes``: what went wrong with the history."""
+    history could not be asked. ``good`` by key: the last good night. ``assessment``: what all nights up to this one make of
+    each series; none where they could not be asked. ``notes``: what went wrong with the history."""
 
     earlier_nights: dict[str, int] | None = None
     good: dict[str, Good] = {}
+    assessment: Assessment | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -206,13 +206,15 @@ def key_of(
     ranks_per_node: int,
     label: str,
     interface: str,
+    arm: str = "",
 ) -> str:
-    """``benchmark/operation/file system/NxP/pattern/interface``; N nodes of P ranks."""
-    return f"{benchmark}/{operation}/{file_system}/{nodes}x{ranks_per_node}/{label}/{interface}"
+    """``benchmark/operation/file system/NxP/pattern/interface``, and ``@ARM`` where there is one; N nodes of P ranks."""
+    suffix = f"@{arm}" if arm else ""
+    return f"{benchmark}/{operation}/{file_system}/{nodes}x{ranks_per_node}/{label}/{interface}{suffix}"
 
 
 class Parts(NamedTuple):
-    """What a key is made of; ``arm`` is empty in the usual environ."""
+    """What a key is made of; ``arm`` (:func:`iogauge.sites.arm_of`) is empty in the usual environ of the first partition."""
 
     benchmark: str
     operation: str
@@ -232,7 +234,7 @@ def parts_of(key: str) -> Parts:
     return Parts(benchmark, operation, file_system, int(nodes), int(ranks), label, interface, arm)
 
 
-def key(measurement: Measurement, file_system: str) -> str:
+def key(measurement: Measurement, file_system: str, arm: str = "") -> str:
     """The key of a measurement; where hosts hold different numbers of ranks, P is the largest."""
     return key_of(
         measurement.benchmark,
@@ -242,6 +244,7 @@ def key(measurement: Measurement, file_system: str) -> str:
         max(len(ranks) for ranks in measurement.hosts.values()),
         pattern_label(measurement),
         measurement.interface,
+        arm,
     )
 
 

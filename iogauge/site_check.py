@@ -27,6 +27,7 @@ from iogauge.commands import Unreadable
 from iogauge.night import Case, read_run_report
 from iogauge.preflight import NotSeenHere
 from iogauge.quota import in_units
+from iogauge.series import parts_of
 from iogauge.sites import FileSystem, Site
 
 Level = Literal["ok", "warning", "problem"]
@@ -198,7 +199,7 @@ def _bands(site: str, sites: Mapping[str, Site]) -> Iterator[Finding]:
         yield Finding(partition="", subject="bands", level="problem", found=f"ReFrame cannot list the suite: {problem}")
         return
     for name in dict.fromkeys(name for one in sites.values() for name in one.file_systems):
-        mine = [key for key in keys if key.split("/")[2] == name]
+        mine = [key for key in keys if parts_of(key).file_system == name]
         found = sum(bands.find(key) is not None for key in mine)
         text = f"{found} of the {len(mine)} series of the nightly suite have one"
         level: Level = "ok" if mine else "warning"

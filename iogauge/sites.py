@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -13,7 +13,7 @@ from iogauge.check_options import CheckOptions, Duration, Positive
 from iogauge.darshan.preload import Runtime
 from iogauge.errors import InputError
 from iogauge.layout import Layout
-from iogauge.spack import Choice
+from iogauge.spack import AbsolutePath, Choice
 from iogauge.validation import Location, python_locator, validate
 
 FileSystemType = Literal["nfs", "beeond", "lustre", "gpfs", "local", "memory", "other"]
@@ -78,6 +78,28 @@ class Guard(BaseModel):
     mounted_as: tuple[Text, ...] | None = None
 
 
+DayOfMonth = Annotated[int, Field(strict=True, ge=1, le=31)]
+Weekday = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+
+
+class Maintenance(BaseModel):
+    """When there usually is maintenance: nights that begin on these days are weighed by what such nights have shown.
+
+    A window that is known by its dates is told to the history instead (``iogauge history maintenance``).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    days_of_month: tuple[DayOfMonth, ...] = ()
+    weekdays: tuple[Weekday, ...] = ()
+
+    @model_validator(mode="after")
+    def _some_day(self) -> Maintenance:
+        if not self.days_of_month and not self.weekdays:
+            raise ValueError("no day; days_of_month (1 to 31), weekdays (Monday to Sunday) or both are expected")
+        return self
+
+
 class FileSystem(BaseModel):
     """A file system under the name that the site gives it.
 
@@ -87,7 +109,7 @@ class FileSystem(BaseModel):
 
     ``exclusive``: no two cases on it at once. Entries that are one and the same in truth, with other layouts perhaps, name it
     as their ``target``; without, each is its own. ``nodes`` and ``ranks_per_node`` narrow the site's axes: a node's own disk
-    has ``nodes: [1]``. ``nightly: False`` leaves it to the full suite.
+    has ``nodes: [1]``. ``nightly: False`` leaves it to the full suite. ``maintenance``: on which days there is some.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -104,6 +126,7 @@ class FileSystem(BaseModel):
     nodes: tuple[Positive, ...] = ()
     ranks_per_node: tuple[Positive, ...] = ()
     nightly: bool = True
+    maintenance: Maintenance | None = None
 
     @field_validator("quota")
     @classmethod
@@ -140,6 +163,8 @@ class Site(BaseModel):
     ``{cpus_per_rank}`` are replaced. ``oversubscribe``: ranks may share cores. ``netcdf``: the kernels find a parallel
     netCDF-4 there that fits their MPI and HDF5, and it is to be tried. ``options``: volumes and the like, by kernel.
     ``portable_bands: False``: ratios to MPI-IO and POSIX are shown and not judged, as on nodes that share their cores.
+    ``checks``: the files below ``reframe_checks`` that nights look at, where it is not to be all of them: those of the other
+    kernels are then not even listed, which takes seconds.
     ``max_pending_time``: a job that has not started by then is cancelled, so that nodes that are down do not hold a night.
     """
 
@@ -157,6 +182,7 @@ class Site(BaseModel):
     portable_bands: bool = True
     max_pending_time: Duration = "12h"
     options: CheckOptions = CheckOptions()
+    checks: tuple[Text, ...] = ()
 
     def axes_of(self, file_system: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Nodes and ranks per node on one of the file systems."""
@@ -198,7 +224,9 @@ class Environ(BaseModel):
     ``darshan`` is the library to preload, as a shell expression, or ``linked``; ``darshan_serial`` that for programs without
     MPI. ``programs`` says where upstream benchmarks
     are, by kernel. ``spack`` chooses the arm of a Spack stack from which kernels, upstream benchmarks and, unless ``darshan``
-    names another one, Darshan's runtime come.
+    names another one, Darshan's runtime come. ``kernels`` is the folder where they are installed, for a site that does not
+    have each night build them. ``hdf5`` and ``mpi`` are the versions that its programs have to load, the latter as a part of
+    what MPI calls itself; ``launcher`` is the program that starts them, where it is not the partition's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -206,7 +234,16 @@ class Environ(BaseModel):
     darshan: Runtime = ""
     darshan_serial: Runtime = ""
     programs: dict[Text, Text] = {}
+    kernels: AbsolutePath | None = None
     spack: Choice | None = None
+    hdf5: Text | None = None
+    launcher: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Environ:
+        if self.kernels is not None and self.spack is not None:
+            raise ValueError("kernels: with spack they come from its arm; one of the two is allowed")
+        return self
 
 
 def read_environ(name: str, extras: Mapping[str, Any], *, file: Path | None = None) -> Environ:
@@ -214,6 +251,41 @@ def read_environ(name: str, extras: Mapping[str, Any], *, file: Path | None = No
     return validate(
         Environ, dict(extras), file=file, locate=python_locator(file), prefix=("environments", name, "extras")
     )
+
+
+class Partition(NamedTuple):
+    """What of a partition of ReFrame tells arms apart: its environs, the usual one first, and its file systems."""
+
+    name: str
+    environs: tuple[str, ...]
+    file_systems: tuple[str, ...]
+
+
+def arm_of(file_system: str, partition: str, environ: str, partitions: Sequence[Partition]) -> str:
+    """What stands behind the ``@`` in the keys of series measured there: ``PARTITION``, ``ENVIRON`` or ``PARTITION+ENVIRON``.
+
+    The first of the partitions with the file system is not named, nor is the first environ of a partition: their keys
+    have no arm. ``partitions`` are all of the site, in the order of its configuration.
+    """
+    with_it = [one for one in partitions if file_system in one.file_systems]
+    here = next(one for one in with_it if one.name == partition)
+    words = [partition] * (here is not with_it[0]) + [environ] * (environ != here.environs[0])
+    return "+".join(words)
+
+
+def arms_of(file_system: str, partitions: Sequence[Partition]) -> dict[str, tuple[str, str]]:
+    """All arms of a file system, each with its partition and environ. Raises :class:`InputError` when two have one name."""
+    found: dict[str, tuple[str, str]] = {}
+    for partition in partitions:
+        for environ in partition.environs if file_system in partition.file_systems else ():
+            arm, here = arm_of(file_system, partition.name, environ, partitions), (partition.name, environ)
+            if found.setdefault(arm, here) != here:
+                raise InputError(
+                    f"{environ!r} of partition {partition.name} and {found[arm][1]!r} of {found[arm][0]} are both arm @{arm} "
+                    f"of {file_system}; name one of them otherwise",
+                    key="environments",
+                )
+    return found
 
 
 def _contradictions(site: Site) -> Iterator[tuple[Location, str]]:

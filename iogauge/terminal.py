@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from rich.console import Console
@@ -10,15 +10,21 @@ from rich.markup import escape
 from rich.table import Table
 
 from iogauge.judge import Judgement, RatioRow, Row
-from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night
+from iogauge.night import Case, Night
+from iogauge.series import parts_of
 from iogauge.site_check import Finding
 from iogauge.site_init import Draft
 from iogauge.sweep import Speedup, Summary
+from iogauge.verdict import VERDICTS, Told, of_file_systems
+from iogauge.verdict import rate as rate
 
 #: Symbol and colour of a verdict; the word always stands beside them.
 STYLES = {
     "invalid": ("!", "bold magenta"),
     "regressed": ("▼", "bold red"),
+    "shifted level": ("▼", "bold red"),
+    "drift": ("↘", "yellow"),
+    "transient": ("▽", "yellow"),
     "skipped": ("-", "yellow"),
     "improved": ("▲", "cyan"),
     "too noisy": ("~", "yellow"),
@@ -35,13 +41,6 @@ BANDS = {
     "cached": "not for cached reads",
     "other configuration": "of another configuration",
 }
-
-
-def rate(value: float | None) -> str:
-    """A rate with as many digits as can be read."""
-    if value is None:
-        return "-"
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def raw_is(row: Row) -> str:
@@ -72,16 +71,6 @@ def limits_of(ratio: RatioRow) -> str:
     return f"{ratio.limits.lowest:.2f} to {ratio.limits.highest:.2f}"
 
 
-def verdict_text(night: Night, row: Row) -> str:
-    """The verdict with what qualifies it: a pass on ratios alone is said to be one."""
-    nights = f"{night.nights_of(row.key)} of {NIGHTS_FOR_A_REFERENCE} nights"
-    if row.verdict == "no reference":
-        return f"no reference ({row.reason or nights})"
-    if row.verdict == "pass" and row.band_status != "found":
-        return f"pass (ratios only, {nights})"
-    return row.verdict
-
-
 def headline(night: Night) -> str:
     """What, where, with which software."""
     software = night.software
@@ -93,11 +82,15 @@ def headline(night: Night) -> str:
     return " · ".join(words)
 
 
+#: Counted only where there are any.
+_IF_ANY = ("skipped", "shifted level", "drift", "transient")
+
+
 def counts_line(night: Night) -> str:
     """``1 invalid, 0 regressed, ...`` and how many rest on ratios alone."""
     without = sum(row.band_status != "found" for _, row in night.rows)
     words = {"pass": "passed", "no reference": "without any reference"}
-    counts = [(verdict, number) for verdict, number in night.counts.items() if number or verdict != "skipped"]
+    counts = [(verdict, number) for verdict, number in night.counts.items() if number or verdict not in _IF_ANY]
     parts = [f"{number} {words.get(verdict, verdict)}" for verdict, number in counts]
     flagged = sum(bool(case.judgement.flags) for case in night.cases)
     return (
@@ -118,20 +111,22 @@ def print_night(console: Console, night: Night) -> None:
         console.print(f"removed what a killed job had left: {escape(folder)}")
     for note in night.notes:
         console.print(f"[yellow]note: {escape(note)}[/]")
+    for sentence in of_file_systems(night.assessment) if night.assessment else ():
+        console.print(f"[bold red]{escape(sentence)}[/]", soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("file system", "case", "ranks", "observed (repeats)", "to MPI-IO / POSIX"):
         table.add_column(title, no_wrap=title != "case")
     for title in ("cached", "verified", "placement", "band", "verdict"):
         table.add_column(title)
-    for case, row in night.rows:
-        table.add_row(*_cells(night, case, row))
+    for case, row, verdict in night.told:
+        table.add_row(*_cells(case, row, verdict))
     for case in night.cases:
         if not case.judgement.rows:
             table.add_row(case.file_system, escape(case.name.partition(" ")[0]), _ranks(case), "-", "-", "-", "-",
                           case.judgement.placement or "-", "-", _styled_case(case.judgement))  # fmt: skip
     console.print(table)
-    for case in night.cases:
-        _print_reasons(console, case.name, case.judgement)
+    for case, verdicts in _by_case(night):
+        _print_reasons(console, case, verdicts)
     for words, cases in night.built_by.items():
         console.print(f"built by  {escape(words)} ({cases} case{'s' * (cases != 1)})", soft_wrap=True)
     console.print(counts_line(night))
@@ -146,16 +141,24 @@ def _styled(verdict: str, text: str) -> str:
     return f"[{style}]{symbol} {escape(text)}[/]"
 
 
+def _styled_verdict(verdict: Told) -> str:
+    """Loud only where somebody should look."""
+    symbol, style = STYLES[verdict.word]
+    loud = verdict.alarm or verdict.word not in ("regressed", "shifted level")
+    return f"[{style if loud else 'yellow'}]{symbol} {escape(verdict.text)}[/]"
+
+
 def _styled_case(judgement: Judgement) -> str:
     """Of a case without series."""
     return _styled(judgement.verdict, "INVALID" if judgement.verdict == "invalid" else judgement.verdict)
 
 
-def _cells(night: Night, case: Case, row: Row) -> tuple[str, ...]:
+def _cells(case: Case, row: Row, verdict: Told) -> tuple[str, ...]:
     repeats = " ".join(rate(value) for value in row.observed_repeats)
+    arm = parts_of(row.key).arm
     return (
         case.file_system,
-        f"{row.benchmark} {row.operation} {row.label}",
+        " ".join(filter(None, (row.benchmark, row.operation, row.label, arm and f"@{arm}"))),
         _ranks(case),
         f"{rate(row.observed):>6} {row.unit}  ({repeats})",
         to_raw(row),
@@ -163,32 +166,48 @@ def _cells(night: Night, case: Case, row: Row) -> tuple[str, ...]:
         verified(row),
         case.judgement.placement,
         BANDS[row.band_status],
-        _styled(row.verdict, verdict_text(night, row)) + (f" {FLAG}" if case.judgement.flags else ""),
+        _styled_verdict(verdict) + (f" {FLAG}" if case.judgement.flags else ""),
     )
 
 
-def _print_reasons(console: Console, name: str, judgement: Judgement) -> None:
-    if judgement.verdict in ("invalid", "regressed", "skipped", "improved") or judgement.flags:
-        console.print(f"{_styled(judgement.verdict, judgement.verdict)}  {escape(name)}")
-        for row in judgement.main_rows:
-            if row.verdict in ("regressed", "improved"):
-                console.print(f"    {row.key}: {escape(row.reason)}")
-        for reason in judgement.reasons if not judgement.rows else ():
-            console.print(f"    {escape(reason)}")
-        slower_or_faster = judgement.verdict in ("regressed", "improved")
-        for sentence in judgement.changes if slower_or_faster else ():
-            console.print(f"    {escape(sentence)}")
-        seen = judgement.profile.sentences if judgement.profile and slower_or_faster else judgement.flags
-        for sentence in seen:
-            console.print(f"    Darshan: {escape(sentence)}")
+#: What of a series is explained below the table.
+_EXPLAINED = ("invalid", "regressed", "shifted level", "drift", "transient", "improved")
+
+
+def _by_case(night: Night) -> list[tuple[Case, list[tuple[Row, Told]]]]:
+    found: dict[int, list[tuple[Row, Told]]] = defaultdict(list)
+    for case, row, verdict in night.told:
+        found[id(case)].append((row, verdict))
+    return [(case, found[id(case)]) for case in night.cases]
+
+
+def _print_reasons(console: Console, case: Case, verdicts: list[tuple[Row, Told]]) -> None:
+    judgement = case.judgement
+    explained = [(row, verdict) for row, verdict in verdicts if verdict.word in _EXPLAINED]
+    if judgement.rows and not explained and not judgement.flags:
+        return
+    words = [verdict.word for _, verdict in verdicts] if judgement.rows else [judgement.verdict]
+    word = min(words, key=VERDICTS.index)
+    console.print(f"{_styled(word, word)}  {escape(case.name)}")
+    for row, verdict in explained:
+        console.print(f"    {row.key}: {escape(verdict.reason)}")
+    for reason in judgement.reasons if not judgement.rows else ():
+        console.print(f"    {escape(reason)}")
+    for sentence in judgement.changes if explained else ():
+        console.print(f"    {escape(sentence)}")
+    seen = judgement.profile.sentences if judgement.profile and explained else judgement.flags
+    for sentence in seen:
+        console.print(f"    Darshan: {escape(sentence)}")
 
 
 def print_evidence(console: Console, night: Night, key: str) -> bool:
     """The long form of every series with ``key`` in its key, or case without any with it in its name; False: none."""
-    found = [(case, row) for case, row in night.rows if key in row.key]
-    for case, row in found:
+    found = [(case, row, verdict) for case, row, verdict in night.told if key in row.key]
+    for case, row, verdict in found:
         console.print(f"[bold]{row.key}[/]  (configuration {row.fingerprint})")
-        console.print(f"  verdict     {_styled(row.verdict, verdict_text(night, row))}  {escape(row.reason)}")
+        console.print(f"  verdict     {_styled_verdict(verdict)}  {escape(verdict.reason)}", soft_wrap=True)
+        if verdict.evidence:
+            console.print(f"  reference   {escape(verdict.evidence)}", soft_wrap=True)
         console.print(f"  observed    {' '.join(map(rate, row.observed_repeats))} {row.unit}, open to close with flush")
         raw = " ".join(map(rate, row.raw_repeats))
         console.print(
@@ -215,9 +234,9 @@ def print_evidence(console: Console, night: Night, key: str) -> bool:
         console.print(f"  evidence    {escape(case.stage)}", soft_wrap=True)
     without = [case for case in night.cases if not case.judgement.rows and key in case.name]
     for case in without:
-        verdict = case.judgement.verdict
+        word = case.judgement.verdict
         console.print(f"[bold]{escape(case.name)}[/]")
-        console.print(f"  verdict     {_styled(verdict, verdict)}  {escape('; '.join(case.judgement.reasons))}")
+        console.print(f"  verdict     {_styled(word, word)}  {escape('; '.join(case.judgement.reasons))}")
         console.print(f"  placement   {escape(case.judgement.placement or '-')}")
         console.print(f"  evidence    {escape(case.stage)}", soft_wrap=True)
     return bool(found or without)

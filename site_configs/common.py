@@ -60,6 +60,13 @@ CLUSTER_OPTIONS = {
 }
 
 
+#: Open MPI refuses to start as root, and copies between ranks by a call that containers forbid, unless told.
+#: Other MPI libraries ignore these.
+OPEN_MPI = [["OMPI_MCA_btl_vader_single_copy_mechanism", "none"]]
+if os.geteuid() == 0:
+    OPEN_MPI += [["OMPI_ALLOW_RUN_AS_ROOT", "1"], ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"]]
+
+
 def darshan() -> dict[str, str]:
     """Darshan's runtimes of this machine, for an environment's extras: the library in ``IOGAUGE_DARSHAN``, else that of
     the darshan-config in PATH. It has to be built for the MPI and HDF5 that the kernels use; without, cases run without.

@@ -12,12 +12,6 @@ scratch = Path(os.environ.get("IOGAUGE_SCRATCH") or common.HOME / "scratch")
 if "IOGAUGE_SCRATCH" not in os.environ:
     scratch.mkdir(parents=True, exist_ok=True)
 
-# Open MPI refuses to start as root, and copies between ranks by a call that containers forbid, unless told.
-# Other MPI libraries ignore these.
-open_mpi = [["OMPI_MCA_btl_vader_single_copy_mechanism", "none"]]
-if os.geteuid() == 0:
-    open_mpi += [["OMPI_ALLOW_RUN_AS_ROOT", "1"], ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"]]
-
 cores = len(os.sched_getaffinity(0))
 
 # Debian's parallel netCDF-4, built with Open MPI.
@@ -39,7 +33,7 @@ site_configuration = {
                     "launcher": "mpirun",
                     "environs": ["default"],
                     "max_jobs": 1,
-                    "env_vars": open_mpi,
+                    "env_vars": common.OPEN_MPI,
                     "extras": {
                         "file_systems": {
                             "disk": {"type": "other", "path": str(scratch)},

@@ -1,6 +1,7 @@
 """The mini-cluster of scripts/minicluster: a real Slurm with four nodes on one machine, to try everything out on.
 
-Two partitions: ReFrame's slurm backend with srun, and squeue with mpirun. All nodes share this machine's cores, so that
+Two partitions over one shared file system: ReFrame's slurm backend with srun, and squeue with mpirun, whose series are of
+arm ``@whole``. All nodes share this machine's cores, so that
 rates say little here; what is true here is everything else.
 """
 
@@ -83,11 +84,9 @@ site_configuration = {
                     "env_vars": environment,
                     "max_jobs": 100,
                     "extras": {
-                        "file_systems": {"shared-whole": {**shared, "target": "shared"}},
-                        "nodes": [1, 2],
+                        "file_systems": {"shared": shared},
+                        "nodes": [2],
                         "ranks_per_node": [2],
-                        "points": [[1, 2]],
-                        "nightly_points": [[2, 2]],
                         "options": SIZES,
                         "portable_bands": False,  # so small files, on nodes that share two cores
                     },

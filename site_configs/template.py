@@ -24,6 +24,9 @@ scratch = {
     "quota": "lfs quota -u $USER /scratch",
     # What this and other entries share. Left out: the entry is a file system of its own.
     "target": "scratch",
+    # Days on which there usually is maintenance, of the month, of the week, or both: a slow night that begins on one of them
+    # is no surprise (docs/detection.md). Left out: none.
+    "maintenance": {"days_of_month": [1], "weekdays": ["Tuesday"]},
 }
 
 site_configuration = {
@@ -113,6 +116,7 @@ site_configuration = {
                         # "portable_bands": True,  # False: ratios are shown and not judged
                         # A job that has not begun by then is cancelled: nodes that are down do not hold the night.
                         # "max_pending_time": "12h",
+                        # "checks": ["particles.py", "ior.py"],  # nights look at no others
                         # "netcdf": False,  # True: there is a parallel netCDF-4 for the same MPI and HDF5
                         # Sizes: kernel to variable to value; `-S` on the command line wins. Left out, the checks' own, which
                         # are a laptop's. All kernels have repeats, warmup and time_limit (of the job).
@@ -128,13 +132,15 @@ site_configuration = {
                                 "warmup": 1,
                                 "time_limit": "30m",
                             },
+                            # blocks, metadata, particles, segments, tiles: with_baselines (False: the case alone, without the
+                            # same through MPI-IO and POSIX beside it: a third of the time, and no ratios).
                             # Others: blocks: size. formats: arrays, rows, columns, chunk_rows, chunk_columns,
                             # compression_level. metadata: objects. segments: segments, block_bytes, transfer_bytes,
                             # alignment; beside h5perf_serial: program, rounds. tiles: steps, arrays, rows, columns.
                             # Upstream benchmarks have program and launch_seconds, and ior, h5perf: block_bytes,
                             # transfer_bytes; hdf5_iotest: steps, arrays, rows, columns; benchio: size; h5bench: particles,
                             # steps, compute, metadata_steps, e3sm_map, plugin_path (of its async connector); fft: python,
-                            # datasets.
+                            # datasets. upgrade (iogauge compare): mebibytes, margin, time_limit_minutes.
                         },
                     },
                 }
@@ -153,10 +159,15 @@ site_configuration = {
             # darshan-config of the build's PATH; for statically linked ones. Left out: without Darshan.
             # "darshan_serial" is the same for Python: a runtime without MPI, for a serial HDF5.
             # "extras": {"darshan": "$DARSHAN_RUNTIME_DIR/lib/libdarshan.so"},
+            # Another HDF5 or MPI to compare with (docs/upgrade-hdf5.md) is one environment more, with the feature "arm":
+            # nightly suites leave it out. "hdf5" is the version that its programs have to load, "launcher" what starts them
+            # where it is not the partition's: "extras": {"hdf5": "1.14.6", "launcher": "mpirun.mpich"}.
             # Where upstream benchmarks are, by kernel: "extras": {"programs": {"ior": "/sw/ior/bin"}}.
             # Kernels, upstream benchmarks and Darshan from an arm of a Spack stack (docs/spack.md), instead of the CMake
             # build, PATH and "darshan": "extras": {"spack": {"stack": "hdf5", "arm": "hdf5-1.14"}}. One environment for each
             # arm; ReFrame allows no dot in its name.
+            # Kernels that are installed already (cmake --install), for a site whose nights are not to build them:
+            # "extras": {"kernels": "/sw/iogauge/bin"}.
             "cc": "mpicc",
             "cxx": "",
             "ftn": "",

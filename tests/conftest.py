@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from filelock import FileLock
 
 from iogauge.history.database import History
 
@@ -29,34 +30,41 @@ MPI_ENVIRONMENT = {
 }
 
 
-@pytest.fixture(scope="session")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the kernels, built with the compiler wrapper and HDF5 that the machine offers first."""
-    build = tmp_path_factory.mktemp("kernels")
-    for command in (
-        ["cmake", "-S", str(CHECKOUT / "kernels"), "-B", str(build), "-DBUILD_TESTING=OFF", "-DCMAKE_C_COMPILER=mpicc"],
-        ["cmake", "--build", str(build), "--parallel", "2"],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-    return build
+#: Kept between runs: all that test at a time, and the next ones, share what was built before.
+BUILDS = Path(os.environ.get("IOGAUGE_HOME") or CHECKOUT / ".iogauge") / "test-build"
+
+
+def build(source: Path, name: str, *options: str) -> Path:
+    """The folder where ``source`` is built with the compiler wrapper and HDF5 that the machine offers first."""
+    folder = BUILDS / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(BUILDS / f"{name}.lock"):
+        for command in (
+            ["cmake", "-S", str(source), "-B", str(folder), "-DCMAKE_C_COMPILER=mpicc", *options],
+            ["cmake", "--build", str(folder), "--parallel", "2"],
+        ):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+    return folder
 
 
 @pytest.fixture(scope="session")
-def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kernels() -> Path:
+    """The folder of the kernels."""
+    return build(CHECKOUT / "kernels", "pytest-kernels", "-DBUILD_TESTING=OFF")
+
+
+@pytest.fixture(scope="session")
+def faults() -> Path:
     """The preloadable defects, built against the HDF5 that the kernels use."""
-    folder = tmp_path_factory.mktemp("faults")
-    (folder / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.16)\nproject(faults C)\nset(HDF5_PREFER_PARALLEL ON)\n"
-        "find_package(MPI REQUIRED COMPONENTS C)\nfind_package(HDF5 REQUIRED COMPONENTS C)\n"
-        f'add_library(faults SHARED "{CHECKOUT}/tests/faults/faults.c")\n'
-        "target_include_directories(faults PRIVATE ${HDF5_C_INCLUDE_DIRS})\n"
-        "target_link_libraries(faults MPI::MPI_C ${CMAKE_DL_LIBS})\n"
-    )
-    for command in (["cmake", "-S", folder, "-B", folder, "-DCMAKE_C_COMPILER=mpicc"], ["cmake", "--build", folder]):
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "libfaults.so"
+    return build(CHECKOUT / "tests" / "faults", "pytest-faults") / "libfaults.so"
+
+
+def data_left(runs: Path) -> list[Path]:
+    """The case folders of the runs below ``runs`` that are still there; others' may be beside them."""
+    named = [Path(file.read_text().splitlines()[0]) for file in runs.rglob("case_folder.txt")]
+    assert named, f"no case made a folder below {runs}"
+    return [path for path in named if path.exists()]
 
 
 class Minicluster:

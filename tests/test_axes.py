@@ -105,6 +105,14 @@ def test_a_sites_options_are_the_checks_defaults_and_the_command_line_wins(tmp_p
     assert "--repeats 7 " in job
 
 
+def test_a_site_leaves_baselines_out_and_names_kernels_that_are_installed(tmp_path):
+    site = site_with(tmp_path, '"options": {"particles": {"with_baselines": False}},')
+    site.write_text(site.read_text().replace("common.darshan()", '{"kernels": "/sw/iogauge/bin"}'))
+    job = job_of(site, tmp_path)
+    assert "--baseline" not in job
+    assert "mpirun -np 1 /sw/iogauge/bin/particles " in job
+
+
 def test_launcher_options_name_the_jobs_numbers(tmp_path):
     site = site_with(tmp_path, '"cpus_per_node": 6, "launcher_options": ["--a={ranks_per_node}x{cpus_per_rank}"],')
     assert "mpirun -np 1 --a=1x6 " in job_of(site, tmp_path)

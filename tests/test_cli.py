@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -12,7 +15,9 @@ from conftest import CHECKOUT
 from samples import case, counted_case, invalid_case, make_night
 
 from iogauge import __version__, cli, nightly
-from iogauge.night import Night
+from iogauge.combined import read_night
+from iogauge.errors import InputError
+from iogauge.night import Case, Night
 
 COMMANDS = sorted(cli.main.commands)
 
@@ -141,10 +146,11 @@ def test_latest_is_the_last_night_and_a_night_can_be_named(home):
     assert "older" in iogauge("show", home / "runs" / "20261120T020000Z").output
 
 
-@pytest.mark.parametrize("command", ["show", "report"])
-def test_no_night_yet_and_no_such_night_are_one_line(home, command):
-    assert "no night yet; start one" in one_line_error(iogauge(command))
-    assert "no such night" in one_line_error(iogauge(command, "20200101T000000Z"))
+@pytest.mark.parametrize(("command", "words"), [("show", "no night yet; start one"), ("report", "no history yet")])
+def test_no_night_yet_and_no_such_night_are_one_line(home, command, words):
+    assert words in one_line_error(iogauge(command))
+    asked = (command, "20200101T000000Z", *["x"] * (command == "show"))  # one word alone may be a key
+    assert "no such night" in one_line_error(iogauge(*asked))
 
 
 def test_a_spoiled_record_is_one_line_with_its_file(home):
@@ -214,7 +220,7 @@ def test_the_exit_code_of_nightly_is_the_nights(home, monkeypatch, night, code):
     folder = keep(home, night)
     asked = []
 
-    def run_night(site, suite, *, options, progress):
+    def run_night(site, suite, *, options, progress, as_of, first):
         asked.append((site, suite, list(options)))
         progress.tell(1, 1)
         return night, folder
@@ -223,8 +229,120 @@ def test_the_exit_code_of_nightly_is_the_nights(home, monkeypatch, night, code):
     result = iogauge("nightly", "--set", "repeats=3", "--set", "steps=1", "--name", "Particles", "--suite", "full")
     assert result.exit_code == code, result.output
     assert asked == [("local", "full", ["-S", "repeats=3", "-S", "steps=1", "-n", "Particles"])]
-    assert result.output.rstrip().endswith(f"report  {folder / 'index.html'}")
+    assert f"night   {folder / 'index.html'}" in result.output
+    assert result.output.splitlines()[-1].startswith("report  not written: "), "there is no history here"
     assert json.loads((folder / "night.json").read_text(encoding="utf-8"))["schema"] == "iogauge.night/1"
+
+
+@pytest.fixture
+def runs_made(home, monkeypatch):
+    """What ``nightly`` makes one after the other (or raises), and with which first run and time it was asked for each."""
+    made, asked = [], []
+
+    def run_night(*unused, as_of, first, **alike):
+        asked.append((first and first.name, as_of))
+        night = made.pop(0)
+        if isinstance(night, Exception):
+            raise night
+        folder = keep(home, night.model_copy(update={"first_run": first.name if first else ""}))
+        return read_night(folder), folder
+
+    monkeypatch.setattr(nightly, "run_night", run_night)
+    monkeypatch.setattr(cli, "write_report", lambda night, path: path)
+    return made, asked
+
+
+FIRST = "20261121T020000Z"
+
+
+def run_of(hour: int, *cases: Case, **changes: Any) -> Night:
+    return make_night(*cases, site="local", started=f"2026-11-21T{hour:02}:00:00Z", **changes)
+
+
+def test_a_night_is_repeated_later_and_the_verdict_is_of_both(home, runs_made):
+    made, asked = runs_made
+    made += [run_of(2, case("write", ratio=2.0)), run_of(6, case("write", slower=0.5))]
+    result = iogauge("nightly", "--repeat-later", "0.0001")
+    assert result.exit_code == 0, result.output
+    assert asked == [(None, None), (FIRST, None)]
+    assert "first run  0 invalid, 1 regressed" in result.output
+    assert "the second run begins at " in result.output
+    assert "two runs of this night" in result.output
+    assert "20261121T060000Z/index.html" in result.output
+
+
+def test_the_second_run_stands_as_much_later_than_the_first_as_it_is(home, runs_made):
+    made, asked = runs_made
+    made += [run_of(2, case("write"), as_of="2026-11-03T22:00:00Z"), run_of(6, case("write"))]
+    assert iogauge("nightly", "--repeat-later", "0.0001", "--as-of", "2026-11-03").exit_code == 0
+    (_, given), (_, later) = asked
+    assert 0.3 < (later - given).total_seconds() < 60
+
+
+@pytest.mark.parametrize(
+    "failure", [InputError("another night is running here"), OSError(28, "No space left on device")]
+)
+def test_a_second_run_that_fails_is_told_and_the_first_counts(home, runs_made, failure):
+    made, _ = runs_made
+    made += [run_of(2, case("write", ratio=2.0)), failure]
+    result = iogauge("nightly", "--repeat-later", "0.0001")
+    assert result.exit_code == 1
+    assert "note: the second run failed, the first one counts: " in result.output
+    assert "No space left" in result.output or "another night" in result.output
+    assert Night.load(home / "runs" / FIRST / "night.json").complete
+    assert "the second run failed" in iogauge("show", FIRST).output
+
+
+def test_a_wait_that_is_interrupted_leaves_the_first_run_a_full_night(home, runs_made, monkeypatch):
+    made, asked = runs_made
+    made.append(run_of(2, case("write")))
+    wait = nightly.wait
+
+    def stopped(seconds, stop, tell):
+        return wait(seconds, stop, lambda left: os.kill(os.getpid(), signal.SIGTERM))
+
+    monkeypatch.setattr(nightly, "wait", stopped)
+    result = iogauge("nightly", "--repeat-later", "1")
+    assert (result.exit_code, len(asked)) == (0, 1)
+    assert "note: there was no second run: SIGTERM while it was waited for" in result.output
+    assert Night.load(home / "runs" / FIRST / "night.json").complete
+
+
+def test_a_night_that_was_stopped_or_measured_nothing_is_not_waited_for(home, runs_made):
+    made, asked = runs_made
+    made.append(run_of(2, case("write"), complete=False, cause="stopped by SIGINT"))
+    assert iogauge("nightly", "--repeat-later", "1").exit_code == 2
+    assert len(asked) == 1
+
+
+def test_another_run_is_of_the_latest_night_of_the_last_hours_or_of_the_one_that_is_named(home, runs_made):
+    made, asked = runs_made
+    for hour in (1, 2):
+        keep(home, run_of(hour, case("write")))
+    made += [run_of(6, case("write")), run_of(7, case("write")), run_of(8, case("write"))]
+    assert iogauge("nightly", "--of-night", "latest", "--as-of", "2026-11-21T19:00").exit_code == 0
+    result = iogauge("nightly", "--of-night", "latest", "--as-of", "2026-11-23T19:00")
+    assert "note: no night of local, nightly began in the last 18 hours: this is its own" in result.output
+    assert iogauge("nightly", "--of-night", "20261121T010000Z").exit_code == 0
+    assert [first for first, _ in asked] == [FIRST, None, "20261121T010000Z"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--repeat-later", "0"), "is not in the range 0<x<=24"),
+        (("--repeat-later", "nan"), "is not in the range"),
+        (("--repeat-later", "25"), "is not in the range"),
+        (("--repeat-later", "soon"), "is not a valid float"),
+        (("--of-night", "../x"), "a folder's name in"),
+        (("--of-night", ""), "a folder's name in"),
+        (("--of-night", "latest", "--repeat-later", "1"), "--repeat-later makes one itself"),
+    ],
+)
+def test_a_wrong_second_run_is_refused_before_anything_runs(home, runs_made, arguments, said):
+    result = iogauge("nightly", *arguments)
+    assert (result.exit_code, runs_made[1]) == (2, [])
+    assert said in result.output
 
 
 def test_a_full_disk_is_one_line(home, monkeypatch):
@@ -233,3 +351,23 @@ def test_a_full_disk_is_one_line(home, monkeypatch):
 
     monkeypatch.setattr(nightly, "run_night", run_night)
     assert one_line_error(iogauge("nightly")) == f"iogauge: error: {home}: No space left on device"
+
+
+@pytest.mark.parametrize(("given", "hour"), [("2026-11-03", 22), ("2026-11-03T00:00", 0), ("2026-11-03T04:05:06", 4)])
+def test_a_night_stands_for_a_time_and_a_date_alone_for_its_evening(home, monkeypatch, given, hour):
+    night = make_night(case("write"))
+    asked = []
+
+    def run_night(*unused, as_of, **alike):
+        asked.append(as_of)
+        return night, keep(home, night)
+
+    monkeypatch.setattr(nightly, "run_night", run_night)
+    assert iogauge("nightly", "--as-of", given).exit_code == 0
+    assert (asked[0].year, asked[0].day, asked[0].hour) == (2026, 3, hour)
+    assert asked[0].utcoffset() is not None
+
+
+def test_a_night_of_another_century_or_of_no_date_is_refused(home):
+    assert "2000 to 2099" in one_line_error(iogauge("nightly", "--as-of", "1999-12-31"))
+    assert "does not match the formats" in iogauge("nightly", "--as-of", "yesterday").output

@@ -17,6 +17,7 @@ from iogauge.detect import (
     Night,
     NightlyDetector,
     SeriesVerdict,
+    fuse,
     history,
     judge,
     judge_file_system,
@@ -292,14 +293,14 @@ class TestMaintenance:
 
     def test_a_bad_day_of_the_month_is_a_hint(self):
         tracks = judge([series(self.slow_days(300, {3}) + noise(300, n, bad=0.03), f"s{n}") for n in range(5)]).tracks
-        assert [hint.day_of_month for hint in maintenance_hints(tracks)] == [3]
-        assert not maintenance_hints(judge([series(noise(300, n), f"s{n}") for n in range(5)]).tracks)
+        assert [hint.day_of_month for hint in maintenance_hints(fuse(tracks))] == [3]
+        assert not maintenance_hints(fuse(judge([series(noise(300, n), f"s{n}") for n in range(5)]).tracks))
 
     def test_a_restless_file_system_is_no_hint(self):
         for world in range(5):
             together = np.where(np.random.default_rng(world).random(120) < 0.3, -0.5, 0.0)
             made = [series(together + noise(120, 9 * world + n, bad=0), f"s{n}") for n in range(4)]
-            assert not maintenance_hints(judge(made).tracks)
+            assert not maintenance_hints(fuse(judge(made).tracks))
 
     def test_days_that_are_none_are_named(self):
         with pytest.raises(InputError, match="days_of_month: 32; 1 to 31 are allowed"):

@@ -17,7 +17,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from conftest import CHECKOUT, needs_root
+from conftest import CHECKOUT, data_left, needs_root
 from test_reframe_checks import one, reframe, site, values, without_portable_bands  # noqa: F401
 
 from iogauge import page_cache
@@ -551,7 +551,6 @@ def test_the_help_has_an_example():
         assert key in done.stdout
 
 
-@pytest.mark.alone
 def test_the_check_runs_judges_and_cleans_up(site):  # noqa: F811
     without_portable_bands(site)
     done, entries = reframe(
@@ -568,7 +567,7 @@ def test_the_check_runs_judges_and_cleans_up(site):  # noqa: F811
     assert found["create_observed"][4] == "operations/s"
     assert found["write_observed"][4] == "MiB/s"
     assert {"open_to_zarr", "read_to_netcdf", "read_raw"} <= set(found)
-    assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+    assert data_left(site.parent / "run") == []
 
 
 def test_the_check_is_invalid_where_the_kernel_fails(site):  # noqa: F811

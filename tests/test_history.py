@@ -564,6 +564,11 @@ def test_what_operators_say_is_kept_with_who_when_and_why(history, take):
         (action("mute"), "until: belongs to mute"),
         (action("ack", until=2000), "until: belongs to mute"),
         (action("mute", until=999), "until: has to be later than now"),
+        (action("mute", until=1000 + 367 * 86400), "until: .* is more than a year away"),
+        (action("ack", who=" "), "by: empty"),
+        (action("ack", "particles/write/disk/1x2/CC/hdf"), "hdf'; particles/write/disk/1x2/CC/hdf5 does"),
+        (action("bless", since=1001), "since: .* has not come yet"),
+        (action("bless", since=2_000_000_000, at=2_000_000_001), "since: .*: the last night of what fits began 2026"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(history, take, wrong, message):
@@ -572,6 +577,48 @@ def test_what_cannot_be_meant_is_refused(history, take, wrong, message):
         operators.say(history, wrong)
     with history.reading() as connection:
         assert operators.said(connection, "here") == []
+
+
+def test_what_is_muted_so_long_already_is_not_muted_again(history, take):
+    take(one_night())
+    operators.say(history, action("mute", until=5000, why="rebuild"))
+    for again in (action("mute", until=5000), action("mute", WRITE, until=4000)):
+        with pytest.raises(
+            InputError, match=r"muted until .* already, by me: rebuild; iogauge history unsay 1 ends that"
+        ):
+            operators.say(history, again)
+    assert operators.say(history, action("mute", WRITE, until=6000)) == 1  # longer
+    operators.unsay(history, "here", "2", who="anna", why="it is enough")
+    operators.unsay(history, "here", "1", who="anna", why="done")
+    assert operators.say(history, action("mute", WRITE, until=4000)) == 1
+
+
+def test_what_was_taken_back_does_not_count_and_is_kept(history, take):
+    take(one_night())
+    operators.say(history, action("ack"))
+    operators.maintain(history, operators.Maintenance("here", "disk", 100, 200, 50, "me", "servers"))
+    operators.say(history, action("bless", at=2000))
+    for number in ("1", "m1"):
+        operators.unsay(history, "here", number, who="anna", why="wrong file system")
+        with pytest.raises(InputError, match=f"N: {number} was taken back by anna on .*: wrong file system"):
+            operators.unsay(history, "here", number, who="me", why="again")
+    with history.reading() as connection:
+        assert [one.kind for one in operators.said(connection, "here")] == ["bless"]
+        assert operators.maintenance(connection, "here") == []
+        everything = operators.everything_said(connection, "here")
+    assert [one.number for one in everything] == ["m1", "1", "2"]
+    assert [one.taken_back and (one.taken_back.who, one.taken_back.why) for one in everything] == [
+        ("anna", "wrong file system"),
+        ("anna", "wrong file system"),
+        None,
+    ]
+    for wrong in ("9", "m2", "x", ""):
+        with pytest.raises(InputError, match="nothing of that number was said at site here; there are: m1, 1, 2"):
+            operators.unsay(history, "here", wrong, who="me", why="x")
+    with pytest.raises(InputError, match="at site there; there are: none"):
+        operators.unsay(history, "there", "2", who="me", why="x")
+    with pytest.raises(InputError, match="why: empty"):
+        operators.unsay(history, "here", "2", who="me", why="")
 
 
 def test_maintenance_covers_its_file_system_from_begin_to_end(history, take):
@@ -655,8 +702,10 @@ def test_what_was_said_is_listed(home):
     iogauge("ingest", written(home / "a.json", one_night()))
     here = ("--site", "here", "--why", "ticket 4711", "--by", "me")
     assert iogauge("ack", "particles/*", *here).output == "ack: 6 series\n"
-    assert iogauge("mute", WRITE, "--until", "2999-01-01", *here).exit_code == 0
-    assert iogauge("mute", WRITE, "--until", "1999-01-01", *here).exit_code == 2
+    until = (date.today() + timedelta(days=30)).isoformat()
+    assert iogauge("mute", WRITE, "--until", until, *here).exit_code == 0
+    for wrong in ("1999-01-01", "2999-01-01", until, "tomorrow"):
+        assert iogauge("mute", WRITE, "--until", wrong, *here).exit_code == 2
     assert iogauge("maintenance", "2026-03-01", "2026-03-02", "--file-system", "disk", *here).exit_code == 0
     assert (
         iogauge("rename", "disk", "work", *here).output == "disk is work: 6 series moved, 0 joined to those of work\n"
@@ -664,6 +713,19 @@ def test_what_was_said_is_listed(home):
     said = iogauge("said", "--site", "here").output
     for words in ("me   ack", "particles/*", WRITE.replace("disk", "work"), "disk -> work", "ticket 4711"):
         assert words in said
+    assert said.count("holds for 6 series") == 1
+    assert said.count("holds for 1 series") == 1
+    assert "over" in said  # the maintenance
+    assert (
+        iogauge("unsay", "2", *here[:-2], "--by", "anna").output == "2: the mute of me (ticket 4711) no longer counts\n"
+    )
+    assert "taken back by anna" in iogauge("said", "--site", "here").output
+    about = iogauge("said", WRITE.replace("disk", "work"), "--site", "here").output
+    assert ("mute" in about, "rename" in about) == (True, False)
+    assert (
+        "mute" not in iogauge("said", WRITE.replace("disk", "work").replace("write", "read"), "--site", "here").output
+    )
+    assert iogauge("said", "tape", "--site", "here").exit_code == 2
     assert iogauge("ack", "x", "--site", "here").exit_code == 2
 
 
@@ -673,5 +735,5 @@ def test_no_history_yet_is_one_line(home):
         assert result.exit_code == 2
         assert len(result.stderr.splitlines()) == 1
     assert not (home / "history.sqlite").exists()
-    assert "to revision 0002" in iogauge("upgrade").output
-    assert "as it was revision 0002" in iogauge("upgrade").output
+    assert "to revision 0003" in iogauge("upgrade").output
+    assert "as it was revision 0003" in iogauge("upgrade").output

@@ -229,6 +229,11 @@ def test_ior_as_our_check_runs_it_meets_the_checks_series():
     assert series_in(one_in("ior/ior-4.0.0-mpiio.txt", volume="another")).items().isdisjoint(expected.items())
 
 
+def test_an_output_of_another_arm_goes_into_that_arms_series():
+    name = "ior/ior-4.0.0-mpiio.txt"
+    assert set(series_in(one_in(name, arm="gpu+hdf5-2"))) == {f"{key}@gpu+hdf5-2" for key in series_in(one_in(name))}
+
+
 def test_h5bench_as_our_check_runs_it_meets_the_checks_series():
     ours = h5bench.measurement(job(4), [h5bench_launch("write_CC_2d")], h5bench_configuration("write_CC_2d", "write"))
     assert series_in(one_in("h5bench/write_CC_2d.csv")) == {series.key(ours, "disk"): series.fingerprint(ours, "")}

@@ -204,3 +204,13 @@ def test_the_fingerprint_follows_the_configuration_and_the_key_does_not(record):
     other = copy.deepcopy(record)
     other["software"]["hdf5"] = "1.14.5"
     assert fingerprint(m, "v") == fingerprint(Measurement.model_validate(other), "v")
+
+
+def test_the_series_of_another_environ_are_others_and_no_band_of_the_usual_one_is_theirs(record):
+    result = judged(record, baseline_of(record), site=site_bands(103), arm="hdf5-2")
+    assert [row.key for row in result.rows] == [
+        "particles/write/scratch/1x2/CC/hdf5@hdf5-2",
+        "particles/write/scratch/1x2/CC/mpiio@hdf5-2",
+    ]
+    assert result.rows[0].band_status == "missing"
+    assert judged(record).rows[0].fingerprint == result.rows[0].fingerprint

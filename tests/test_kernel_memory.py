@@ -7,8 +7,6 @@ import sys
 import pytest
 from conftest import run_mpi
 
-pytestmark = pytest.mark.alone
-
 MIB = 1 << 20
 PEAK = (
     "import resource, subprocess, sys; code = subprocess.run(sys.argv[1:]).returncode; "

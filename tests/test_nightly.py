@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import CHECKOUT
+from conftest import CHECKOUT, data_left
 from filelock import FileLock
 from samples import case, make_night
 
@@ -28,13 +28,10 @@ IOGAUGE = Path(sys.executable).parent / "iogauge"
 SMALL = ("--set", "ParticlesCheck.particles=4096", "--set", "ParticlesCheck.repeats=2", "--set", "warmup=0")
 ONE_RANK_CC = r"ParticlesCheck.*ranks_per_node=1%.*locality=CC%dimensions=1%selection=full"
 
-pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.skipif(
-        not (IOGAUGE.exists() and shutil.which("mpicc") and shutil.which("mpirun")),
-        reason="needs the command iogauge beside this Python, and mpicc and mpirun",
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    not (IOGAUGE.exists() and shutil.which("mpicc") and shutil.which("mpirun")),
+    reason="needs the command iogauge beside this Python, and mpicc and mpirun",
+)
 
 
 @pytest.fixture
@@ -77,12 +74,7 @@ def processes_below(folder: Path) -> list[str]:
     return found
 
 
-def case_folders() -> set[Path]:
-    return set(Path("/dev/shm").glob("iogauge-case.*"))
-
-
 def test_a_night_is_recorded_shown_and_leaves_no_data(tmp_path, environment):
-    before = case_folders()
     code, out, err = run(environment, "--name", ONE_RANK_CC, *SMALL)
     night, folder = only_night(tmp_path)
     assert code == night.exit_code, err
@@ -109,12 +101,29 @@ def test_a_night_is_recorded_shown_and_leaves_no_data(tmp_path, environment):
     assert series_in_history(tmp_path) >= {row.key for _, row in night.rows}, "the history has it when it ends"
     assert set(night.earlier_nights.values()) == {0}
     assert list((tmp_path / "scratch").iterdir()) == []
-    assert case_folders() == before
+    assert data_left(tmp_path / "home") == []
+
+
+def test_a_night_that_waits_for_its_second_run_locks_nothing_and_is_whole_when_it_is_stopped(tmp_path, environment):
+    name = ONE_RANK_CC.replace("%.*", "%file_system=memory%")
+    process = start(environment, "--name", name, *SMALL, "--repeat-later", "1", "--as-of", "2026-03-01")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("the second run begins at"):
+            break
+    with FileLock(tmp_path / "home" / "runs" / "lock", timeout=0):
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    night, folder = only_night(tmp_path)
+    assert process.returncode == night.exit_code, err
+    assert (night.complete, night.night_date.isoformat(), folder.name[:8]) == (True, "2026-03-01", "20260301")
+    assert "there was no second run: SIGINT while it was waited for" in out
+    assert night.notes[0].startswith("--as-of: this night stands for one that began at 2026-03-01")
+    assert (folder / "assessment.json").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_night_ends_its_jobs_and_keeps_what_was_measured(tmp_path, environment, number):
-    before = case_folders()
     names = ("--name", r"ParticlesCheck.*ranks_per_node=1%.*disk.*=CC%.*=1%.*=full")
     names += ("--name", r"SegmentsCheck.*ranks_per_node=1%.*disk%access=contiguous$")
     process = start(environment, *names, *SMALL, "--set", "SegmentsCheck.repeats=100000")
@@ -134,7 +143,7 @@ def test_a_stopped_night_ends_its_jobs_and_keeps_what_was_measured(tmp_path, env
     assert process.returncode == 2, err
     assert processes_below(home) == []
     assert list((tmp_path / "scratch").iterdir()) == []
-    assert case_folders() == before
+    assert data_left(tmp_path / "home") == []
     night, folder = only_night(tmp_path)
     assert not night.complete
     assert night.cause == f"stopped by {number.name}"
@@ -229,6 +238,18 @@ def test_a_wrong_site_configuration_stops_the_night_before_anything_runs(other_c
     assert caught.value.file == path
     assert caught.value.line
     assert not nightly.home().exists()
+
+
+def test_a_night_looks_at_the_checks_that_the_site_names_else_at_all(other_checkout):
+    folder = other_checkout / "reframe_checks"
+    file = other_checkout / "site_configs" / "local.py"
+    text = file.read_text()
+    assert nightly.checks_of("local") == [folder]
+    file.write_text(text.replace('"netcdf": netcdf', '"checks": ["tiles.py", "ior.py"], "netcdf": netcdf'))
+    assert nightly.checks_of("local") == [folder / "tiles.py", folder / "ior.py"]
+    file.write_text(text.replace('"netcdf": netcdf', '"checks": ["tile.py"], "netcdf": netcdf'))
+    with pytest.raises(InputError, match=r"there is no .*/reframe_checks/tile\.py"):
+        nightly.checks_of("local")
 
 
 def test_wrong_bands_stop_the_night_before_anything_runs(other_checkout):

@@ -21,7 +21,7 @@ from iogauge.history import operators, schema
 from iogauge.history.database import History
 from iogauge.history.ingest import ingest
 from iogauge.history.past import last_good, look_back
-from iogauge.history.reading import list_series
+from iogauge.history.reading import list_series, read_measurements
 from iogauge.night import Night, read_run_report
 from iogauge.past import Good, Past
 
@@ -68,7 +68,8 @@ def test_a_night_goes_into_the_history_with_those_before_that_are_not_there(hist
     assert set((found.earlier_nights or {}).values()) == {2}
     assert len(found.earlier_nights or {}) == 6, "baselines are series, too"
     assert set(found.good) == {WRITE, WRITE.replace("write", "read")}
-    assert look_back(history, folders[-1]) == found, "asked again"
+    again = look_back(history, folders[-1])
+    assert (again.earlier_nights, again.good) == (found.earlier_nights, found.good), "asked again"
     assert sessions(history) == 3
 
 
@@ -102,6 +103,50 @@ def test_an_earlier_report_that_is_spoiled_is_told_and_keeps_nothing_else_out(hi
     assert found.notes == (
         "1 earlier nights are not in the history; iogauge history ingest takes them in, or says why not",
     )
+
+
+def test_a_night_that_stands_for_another_date_is_that_dates_in_the_history_too(history, tmp_path):
+    folder = night_in(tmp_path, 0)
+    night = Night.load(folder / "night.json")
+    assert night.as_of is None
+    as_of = night.started - 10 * DAY
+    night.model_copy(update={"as_of": as_of, "started": as_of}).save(folder / "night.json")
+    look_back(history, folder)
+    with history.reading() as connection:
+        (run,) = connection.execute(sa.select(schema.runs))
+        (one,) = [one for one in list_series(connection) if one.key == WRITE]
+        (measured,) = read_measurements(connection, [one])
+    assert run.night == Night.load(folder / "night.json").night_date == STARTED.astimezone().date() - 11 * DAY
+    assert run.started == int(as_of.timestamp())
+    assert abs(measured.started[0] - run.started) < 3600
+
+
+def test_a_night_is_assessed_with_all_before_it_and_an_earlier_run_of_it_is_no_night_before(history, tmp_path):
+    folders = [
+        night_in(tmp_path, number, one_night(number, slower=1.0 if number < 20 else 1.6)) for number in range(25)
+    ]
+    found = look_back(history, folders[-1])
+    assert found.assessment is not None
+    night = Night.load(folders[-1] / "night.json").model_copy(update={"assessment": found.assessment})
+    assert {told.text.partition(",")[0] for _, _, told in night.told} == {"shifted level since 2026-03-20"}
+    assert night.exit_code == 1
+
+    again = night_in(tmp_path, 25, one_night(25, hour=-20), first_run=folders[-1].name, of_night=night.night_date)
+    later = look_back(history, again)
+    assert later.assessment is not None
+    assert later.assessment.night == found.assessment.night
+    assert {len(state.repeats) for state in later.assessment.series} == {6}, "the repeats of both runs"
+    assert (later.earlier_nights, later.good) == (found.earlier_nights, found.good)
+
+
+def test_a_site_that_cannot_be_assessed_costs_the_night_a_note(history, tmp_path, monkeypatch):
+    def assess_tonight(*unused, **alike):
+        raise InputError("no such night")
+
+    monkeypatch.setattr("iogauge.history.past.assess_tonight", assess_tonight)
+    found = look_back(history, night_in(tmp_path, 0))
+    assert (found.assessment, found.notes) == (None, ("not judged against the nights before: no such night",))
+    assert found.earlier_nights is not None
 
 
 # --- the last good night ----------------------------------------------------------------------------------------------
@@ -226,7 +271,7 @@ def test_a_process_that_breaks_is_told_in_its_own_words(runs, monkeypatch):
 
 
 def test_a_history_of_the_version_before_is_migrated_with_all_nights(history, tmp_path):
-    """Revision 0001 knew of no origin, and kept a switch where the summaries are."""
+    """Revision 0001 knew of no origin and remembered no states, and kept a switch where the summaries are."""
     first = tmp_path / "first.sqlite"
     current = History(str(first))
     ingest(current, written(tmp_path / "a.json", one_night(0)))
@@ -234,11 +279,12 @@ def test_a_history_of_the_version_before_is_migrated_with_all_nights(history, tm
         connection.execute(sa.text("UPDATE cases SET darshan = 'true'"))
         for column in ("origin", "sha256"):
             connection.execute(sa.text(f"ALTER TABLE runs DROP COLUMN {column}"))
+        connection.execute(sa.text("DROP TABLE states"))
         connection.execute(sa.text("UPDATE iogauge_version SET version_num = '0001'"))
     with pytest.raises(InputError, match="of an older iogauge"), History(str(first)).reading():
         pass
     copy = History(str(shutil.copy(first, tmp_path / "copy.sqlite")))
-    assert copy.upgrade() == ("0001", "0002")
+    assert copy.upgrade() == ("0001", "0003")
     with copy.reading() as connection:
         assert connection.execute(sa.select(schema.runs.c.origin)).scalars().all() == ["reframe"]
         assert connection.execute(sa.select(schema.cases.c.darshan)).scalars().all() == [None]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import data_left
 from samples import case, make_night
 from test_reframe_checks import assert_no_rate, copy_of_site, needs_two_cores, reframe, use_built_kernels
 
@@ -22,8 +23,6 @@ from iogauge.quota import Quota, in_units
 from iogauge.report import render
 from iogauge.series import fingerprint
 from iogauge.sites import FileSystem
-
-pytestmark = pytest.mark.alone
 
 GIB = 1 << 30
 
@@ -346,4 +345,4 @@ def test_the_layout_of_a_file_of_every_kernel_is_in_the_report_and_another_one_t
             assert entry["judgement"]["rows"][0]["fingerprint"] == fingerprint(first, volume), (
                 "another layout, other bands"
             )
-    assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+        assert data_left(stage) == []

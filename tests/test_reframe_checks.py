@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CHECKOUT
-
-pytestmark = pytest.mark.alone
+from conftest import CHECKOUT, data_left
 
 REFRAME = Path(sys.executable).parent / "reframe"
 SMALL = ("-S", "ParticlesCheck.particles=65536", "-S", "SegmentsCheck.block_bytes=2097152", "-S", "repeats=2")
@@ -86,6 +84,7 @@ def assert_no_rate(entry: dict[str, Any]) -> None:
     assert all(value[0] is None for value in values(entry).values()), values(entry)
 
 
+@pytest.mark.alone
 def test_the_nightly_suite_is_listed_at_little_cost_and_crosses_every_axis(site):
     """In processor time: twelve times what ReFrame needs to say its version was measured."""
 
@@ -154,7 +153,7 @@ def test_one_case_is_built_and_runs_with_sizes_of_its_own_and_the_report_keeps_e
     best = max(m["logical_bytes"] / 2**20 / repeat["total_seconds"] for repeat in m["repeats"])
     assert found["write_observed"][0] == pytest.approx(best)
     assert found["write_observed"][4] == "MiB/s"
-    assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+    assert data_left(site.parent / "run") == []
 
 
 METADATA_MEMORY = "MetadataCheck %nodes=1 %ranks_per_node=1 %file_system=memory %place="
@@ -175,7 +174,7 @@ def test_operations_are_counted_and_compared(site):
     assert {value[4] for name, value in found.items() if not name.endswith("to_shared")} == {"operations/s"}
     assert found["file-stat_observed"][1] == 1e6
     assert all(m["operations"] > 0 and m["logical_bytes"] == 0 for m in entry["measurements"])
-    assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+    assert data_left(site.parent / "run") == []
 
 
 def test_a_call_that_lies_is_invalid_and_has_no_rate(site, faults):
@@ -245,7 +244,7 @@ def test_a_changed_byte_is_invalid_and_has_no_rate(site, faults):
     assert (entry["verdict"], entry["fail_phase"]) == ("invalid", "sanity")
     assert "exit code 3: data differ: dataset Timestep_" in entry["fail_reason"]
     assert_no_rate(entry)
-    assert not list((site.parent / "home").rglob("iogauge-case.*"))
+    assert data_left(site.parent / "run") == []
 
 
 def test_a_read_from_the_page_cache_is_said_to_be_one_and_has_no_band(site, faults):
@@ -306,6 +305,7 @@ def verdicts_when_quiet(site: Path, *arguments: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.alone
 def test_hdf5_made_30_percent_slower_is_found_on_the_first_night(site, faults):
     """The portable bands: clean they hold, and with H5Dwrite and H5Dread at 0.7 of their speed they do not."""
     clean = verdicts_when_quiet(site)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
+from conftest import data_left
 from test_reframe_checks import one, reframe, site, values
-
-pytestmark = pytest.mark.alone
 
 __all__ = ["site"]  # a fixture
 
@@ -42,6 +40,7 @@ def test_the_older_patterns_keep_their_names(site):
     assert labels == old | {"shared-contiguous-collective", "shared-interleaved-collective"}
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(shutil.which("h5perf_serial") is None, reason="needs h5perf_serial (Debian: hdf5-tools)")
 def test_h5perf_serial_runs_in_turn_with_the_kernel_and_is_evidence(site):
     name = "H5perfSerialBesideCheck.*memory.*access=across"
@@ -57,7 +56,7 @@ def test_h5perf_serial_runs_in_turn_with_the_kernel_and_is_evidence(site):
         assert set(pairs) == {f"{i}_to_h5perf_serial{raw}" for i in ("hdf5", "posix") for raw in ("", "_raw")}
         assert all(len(found) == 2 for found in pairs.values())
         assert values(entry)[f"{row['operation']}_hdf5_to_h5perf_serial"][0] > 0
-    assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+    assert data_left(site.parent / "run") == []
 
 
 def test_without_the_program_the_case_is_skipped_and_says_what_is_missing(site):

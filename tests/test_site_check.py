@@ -17,8 +17,6 @@ from test_reframe_checks import copy_of_site, needs_two_cores, use_built_kernels
 from iogauge import nightly, site_check
 from iogauge.site_check import Finding
 
-pytestmark = pytest.mark.alone
-
 CONFIGURATION = """\
 site_configuration = {{
     "systems": [
@@ -179,6 +177,7 @@ nightly.checkout = lambda: Path({str(site)!r}); from iogauge.cli import main; ma
     )
 
 
+@pytest.mark.alone
 @needs_two_cores
 def test_two_ranks_run_on_each_file_system_and_what_is_wrong_is_a_problem(tmp_path, kernels):
     site = copy_of_site(tmp_path)

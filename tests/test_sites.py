@@ -12,9 +12,11 @@ from conftest import CHECKOUT
 from pydantic import BaseModel
 
 from iogauge.check_options import CheckOptions
+from iogauge.detect import Calendar
 from iogauge.errors import InputError
-from iogauge.nightly import read_site_configuration
-from iogauge.sites import Environ, Site, read_site
+from iogauge.nightly import calendars, read_site_configuration
+from iogauge.series import key_of, parts_of
+from iogauge.sites import Environ, Partition, Site, arm_of, arms_of, read_site
 
 EXTRAS = {
     "file_systems": {"scratch": {"type": "lustre", "path": "$SCRATCH/iogauge", "request": ["--exclusive"]}},
@@ -54,7 +56,7 @@ def test_a_site_says_its_axes_and_file_systems():
         (
             lambda e: e["file_systems"]["scratch"].update(paht="/x"),
             "file_systems.scratch.paht",
-            "allowed: exclusive, guard, layout, nightly, nodes, path",
+            "allowed: exclusive, guard, layout, maintenance, nightly, nodes, path",
         ),
         (lambda e: e["file_systems"]["scratch"].pop("path"), "file_systems.scratch.path", "missing"),
         (lambda e: e["file_systems"]["scratch"].update(path=""), "file_systems.scratch.path", "at least 1"),
@@ -103,6 +105,18 @@ def test_an_unknown_site_is_answered_with_those_there_are():
     assert "template" not in str(caught.value)
 
 
+def test_the_days_of_maintenance_are_those_of_all_partitions(tmp_path, monkeypatch):
+    text = CONFIGURATION.replace('"path": "/home",', '"path": "/home", "maintenance": {"days_of_month": [1, 15]},')
+    other = EXTRAS | {
+        "file_systems": {"home": {"type": "nfs", "path": "/home", "maintenance": {"weekdays": ["Sunday"]}}}
+    }
+    text = text.replace("}]}],\n}", f"}}, {{'name': 'q', 'extras': {other}}}]}}],\n}}")
+    (tmp_path / "site_configs").mkdir()
+    (tmp_path / "site_configs" / "site.py").write_text(text)
+    monkeypatch.setattr("iogauge.nightly.checkout", lambda: tmp_path)
+    assert calendars("site") == {"home": Calendar(frozenset({1, 15}), frozenset({6}))}
+
+
 def with_changes(**changes):
     return copy.deepcopy(EXTRAS) | changes
 
@@ -145,6 +159,24 @@ def test_a_file_system_can_only_narrow_the_axes(changes, key, text):
     with pytest.raises(InputError) as caught:
         read_site(extras)
     assert caught.value.key == f"file_systems.scratch.{key}"
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("maintenance", "key", "text"),
+    [
+        ({"days_of_month": [32]}, ".days_of_month.0", "less than or equal to 31, not 32"),
+        ({"weekdays": ["Mon"]}, ".weekdays.0", "'Monday', 'Tuesday'"),
+        ({"weekday": ["Monday"]}, ".weekday", "allowed: days_of_month, weekdays"),
+        ({}, "", "days_of_month (1 to 31), weekdays (Monday to Sunday) or both"),
+    ],
+)
+def test_days_of_maintenance_that_are_none_are_named(maintenance, key, text):
+    extras = copy.deepcopy(EXTRAS)
+    extras["file_systems"]["scratch"]["maintenance"] = maintenance
+    with pytest.raises(InputError) as caught:
+        read_site(extras)
+    assert caught.value.key == f"file_systems.scratch.maintenance{key}"
     assert text in str(caught.value)
 
 
@@ -285,10 +317,12 @@ def test_the_options_are_the_checks_variables_with_their_types():
     upstream = ("benchio", "fft", "h5bench", "h5perf", "h5perf_serial", "hdf5_iotest", "ior")
     for name in upstream:  # of all of them, in their mixin
         checks[name] |= {"program": "str", "launch_seconds": "int"}
+    for name in ("blocks", "metadata", "particles", "segments", "tiles"):
+        checks[name] |= {"with_baselines": "bool"}
     assert "particles" in checks["particles"]
     options = {
         kernel: {
-            name: {"integer": "int", "number": "float", "string": "str"}[field["anyOf"][0]["type"]]
+            name: {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}[field["anyOf"][0]["type"]]
             for name, field in one.annotation.model_json_schema()["properties"].items()
             if name not in common
         }
@@ -296,3 +330,37 @@ def test_the_options_are_the_checks_variables_with_their_types():
     }
     assert options == checks
     assert all(common <= set(one.annotation.model_fields) for one in CheckOptions.model_fields.values())
+
+
+SITE_WITH_ARMS = (
+    Partition("batch", ("gcc", "hdf5-2"), ("scratch", "work")),
+    Partition("gpu", ("gcc", "hdf5-2"), ("scratch",)),
+    Partition("login", ("system",), ("home",)),
+)
+
+
+@pytest.mark.parametrize(
+    ("file_system", "partition", "environ", "arm"),
+    [
+        ("scratch", "batch", "gcc", ""),
+        ("scratch", "batch", "hdf5-2", "hdf5-2"),
+        ("scratch", "gpu", "gcc", "gpu"),
+        ("scratch", "gpu", "hdf5-2", "gpu+hdf5-2"),
+        ("home", "login", "system", ""),
+    ],
+)
+def test_keys_name_the_partition_after_the_first_with_the_file_system_and_the_environ_after_its_first(
+    file_system, partition, environ, arm
+):
+    assert arm_of(file_system, partition, environ, SITE_WITH_ARMS) == arm
+    key = key_of("particles", "write", file_system, 2, 16, "CC", "hdf5", arm)
+    assert parts_of(key) == ("particles", "write", file_system, 2, 16, "CC", "hdf5", arm)
+
+
+def test_two_arms_of_one_name_are_refused_with_both():
+    alike = (*SITE_WITH_ARMS[:2], Partition("hdf5-2", ("gcc",), ("scratch",)))
+    with pytest.raises(
+        InputError, match="'gcc' of partition hdf5-2 and 'hdf5-2' of batch are both arm @hdf5-2 of scratch"
+    ):
+        arms_of("scratch", alike)
+    assert set(arms_of("scratch", SITE_WITH_ARMS)) == {"", "hdf5-2", "gpu", "gpu+hdf5-2"}

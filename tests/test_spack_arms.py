@@ -127,7 +127,8 @@ def test_an_environment_that_is_not_there_or_half_there_says_what_makes_it(home)
 @pytest.mark.parametrize(
     ("extras", "key", "why"),
     [
-        ({"spak": {}}, "spak", "unknown key; allowed: darshan, darshan_serial, programs, spack"),
+        ({"spak": {}}, "spak", "unknown key; allowed: darshan, darshan_serial, "),
+        ({"kernels": "bin"}, "kernels", "an absolute path is expected"),
         ({"spack": {"stack": "hdf5"}}, "spack.arm", "missing; it is required"),
         ({"spack": {"stack": "../hdf5", "arm": "x"}}, "spack.stack", "should match pattern"),
         ({"spack": {"stack": "hdf5", "arm": "x", "view": "/"}}, "spack.view", "unknown key; allowed: arm, stack"),
@@ -143,6 +144,11 @@ def test_an_environments_extras_are_checked_with_file_line_and_key(tmp_path, ext
         read_environ("mine", extras, file=file)
     assert caught.value.key == f"environments.mine.extras.{key}"
     assert caught.value.line == 4
+
+
+def test_kernels_that_are_installed_and_an_arm_are_not_both_chosen():
+    with pytest.raises(InputError, match="kernels: with spack they come from its arm"):
+        read_environ("mine", {"kernels": "/sw/bin", "spack": {"stack": "hdf5", "arm": "x"}})
 
 
 # --- in ReFrame -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import CHECKOUT
+from conftest import CHECKOUT, data_left
 from test_axes import UPSTREAM
 from test_reframe_checks import SMALL, copy_of_site, one, reframe, use_built_kernels, values
 
@@ -112,7 +112,7 @@ def test_a_program_that_fails_makes_the_case_invalid_with_its_own_words(site, ke
     assert entry["verdict"] == "invalid"
     assert "write 1 through hdf5: ior ended with exit code 3: ERROR: no such thing, (ior.c:1)" in entry["fail_reason"]
     assert len(list(Path(entry["stagedir"]).glob("launch-*.out"))) == 1, "nothing is launched after a failure"
-    assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+    assert data_left(site.parent / "run") == []
 
 
 def test_a_launch_that_hangs_is_ended_and_there_are_no_more(tmp_path):
@@ -183,7 +183,7 @@ def test_the_real_program_is_run_and_judged_under_the_name_that_it_announces(sit
     mains = {row["key"] for row in entry["judgement"]["rows"] if row["role"] == "main"}
     assert mains == set(entry["series_keys"])
     assert all(m["program"]["name"].startswith(name) for m in entry["measurements"])
-    assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+    assert data_left(site.parent / "run") == []
 
 
 def test_the_original_file_format_comparison_is_run_as_it_is_with_a_yaml_of_ones_own(site, kernels):
@@ -212,4 +212,4 @@ def test_the_original_file_format_comparison_is_run_as_it_is_with_a_yaml_of_ones
     assert len(values(entry)) == 2 * 2 * 8, "formats and patterns have variables of their own"
     assert all(len(m["repeats"]) == 5 and m["software"]["packages"]["zarr"] for m in entry["measurements"])
     assert sorted(Path(checkout).rglob("*")) == before
-    assert not list(Path("/dev/shm").glob("iogauge-case.*"))
+    assert data_left(site.parent / "run") == []

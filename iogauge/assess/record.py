@@ -6,15 +6,17 @@ import datetime
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from iogauge.detect import History, Track
 from iogauge.detect.nights import Dates
 from iogauge.detect.verdicts import WORDS, Word
+from iogauge.errors import InputError
 from iogauge.measurement import Unit
 
 
@@ -23,7 +25,7 @@ class _Value(BaseModel):
 
 
 class Said(_Value):
-    """What an operator said (``ack``, ``bless``, ``mute``), who, why, on which day; a mute ends on ``until``."""
+    """What an operator said (``ack``, ``bless``, ``mute``), who, why; ``on``: after which night. A mute ends on ``until``."""
 
     kind: Literal["ack", "bless", "mute"]
     who: str
@@ -142,6 +144,18 @@ class Assessment(_Value):
     series: tuple[SeriesState, ...]
     file_systems: tuple[FileSystemState, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def load(cls, path: Path) -> Assessment:
+        """Read a record. Raises :class:`InputError` for what is not one."""
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", file=path) from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(map(str, first["loc"])) or None
+            raise InputError(f"no record of an assessment: {first['msg']}", file=path, key=key) from error
 
     @property
     def tonight(self) -> tuple[SeriesState, ...]:

@@ -21,7 +21,7 @@ from iogauge.assess.record import (
     Timeline,
 )
 from iogauge.detect import verdicts
-from iogauge.measurement import Unit
+from iogauge.measurement import INTERFACE_NAMES, Unit
 from iogauge.series import Parts, parts_of
 
 
@@ -44,24 +44,55 @@ def assess_nights(
 ) -> Assessed:
     """Judge every series of ``site`` from its beginning, and each file system's together. ``actions`` are by key."""
     judged = detect.judge([one.history for one in series], actions)
-    states = tuple(map(_series_state, series, judged.verdicts))
-    by_file_system: dict[str, list[int]] = defaultdict(list)
-    for number, state in enumerate(states):
-        by_file_system[state.file_system].append(number)
-    file_systems = [
-        _file_system(name, [judged.tracks[n] for n in numbers], [judged.verdicts[n] for n in numbers])
-        for name, numbers in sorted(by_file_system.items())
-    ]
-    assessment = Assessment(
+    tracks: dict[str, list[detect.Track]] = defaultdict(list)
+    for one, track in zip(series, judged.tracks, strict=True):
+        tracks[file_system_of(one.history.key)].append(track)
+    fused = {name: detect.fuse(some) for name, some in tracks.items()}
+    enough = [history for name, one in fused.items() if (history := one.history(name)) is not None]
+    together = {
+        verdict.key: Together(verdict, detect.maintenance_hints(fused[verdict.key]))
+        for verdict in detect.judge_together(enough).verdicts
+    }
+    assessment = assessment_of(site, night, series, judged.verdicts, together, notes=notes)
+    lines = tuple(_timeline(one.history, track) for one, track in zip(series, judged.tracks, strict=True))
+    return Assessed(assessment, lines, tuple(one.history for one in series), judged.tracks)
+
+
+def file_system_of(key: str) -> str:
+    """The file system in a series' key."""
+    return parts_of(key).file_system
+
+
+@dataclass(frozen=True)
+class Together:
+    """The verdict on all series of a file system, and the days that look like maintenance."""
+
+    verdict: detect.SeriesVerdict
+    hints: Sequence[detect.Hint]
+
+
+def assessment_of(
+    site: str,
+    night: datetime.date,
+    series: Sequence[Nights],
+    verdicts: Sequence[detect.SeriesVerdict],
+    together: Mapping[str, Together],
+    *,
+    notes: Sequence[str] = (),
+) -> Assessment:
+    """The record of what was judged: a verdict a series, and one a file system that has enough of them."""
+    units = {one.history.key: one.unit for one in series}
+    of: dict[str, list[detect.SeriesVerdict]] = defaultdict(list)
+    for verdict in verdicts:
+        of[file_system_of(verdict.key)].append(verdict)
+    return Assessment(
         site=site,
         night=night,
         made=datetime.datetime.now(datetime.timezone.utc),
-        series=states,
-        file_systems=tuple(one for one in file_systems if one is not None),
+        series=tuple(map(_series_state, series, verdicts)),
+        file_systems=tuple(_file_system(name, of[name], together[name], units) for name in sorted(together)),
         notes=tuple(notes),
     )
-    lines = tuple(_timeline(one.history, track) for one, track in zip(series, judged.tracks, strict=True))
-    return Assessed(assessment, lines, tuple(one.history for one in series), judged.tracks)
 
 
 def _said(action: detect.Action | None) -> Said | None:
@@ -121,13 +152,10 @@ def _series_state(one: Nights, verdict: detect.SeriesVerdict) -> SeriesState:
 
 
 def _file_system(
-    name: str, tracks: Sequence[detect.Track], verdicts: Sequence[detect.SeriesVerdict]
-) -> FileSystemState | None:
-    """None with too few series that have a reference."""
-    together = detect.judge_file_system(name, tracks)
-    if together is None:
-        return None
-    attributes = {one.key: _attributes(parts_of(one.key)) for one in verdicts}
+    name: str, verdicts: Sequence[detect.SeriesVerdict], both: Together, units: Mapping[str, Unit]
+) -> FileSystemState:
+    together = both.verdict
+    attributes = {one.key: _attributes(parts_of(one.key), units[one.key]) for one in verdicts}
     scope = detect.scope(name, verdicts, attributes, together)
     return FileSystemState(
         name=name,
@@ -140,19 +168,41 @@ def _file_system(
         smallest_drop=together.smallest_drop,
         moves=tuple(map(_move, together.findings)),
         scope=None if scope is None else Scope(**vars(scope)),
-        hints=tuple(map(str, detect.maintenance_hints(tracks))),
+        hints=tuple(map(str, both.hints)),
     )
 
 
-def _attributes(parts: Parts) -> dict[str, str]:
-    """What a slowdown may have in common, in the order of the words: HDF5 collective writes."""
-    collective = parts.label.endswith("collective")
+#: What operations are called together; others get an s.
+_PLURALS = {
+    "close": "closes",
+    "create": "creations",
+    "iterate": "iterations",
+    "list": "listings",
+    "open": "opens",
+    "remove": "removals",
+}
+
+
+def _attributes(parts: Parts, unit: Unit) -> dict[str, str]:
+    """What slow series may have in common, in the order of the words: HDF5 collective writes from 4 nodes.
+
+    Empty is what cannot be said of a series: POSIX is neither collective nor independent.
+    """
+    label = parts.label.removesuffix("collective").removesuffix("-")
+    access = "collective" if parts.label.endswith("collective") else "independent"
+    of, _, operation = parts.operation.rpartition("-")
     return {
-        "benchmark": parts.benchmark,
-        "interface": {"hdf5": "HDF5", "mpiio": "MPI-IO", "posix": "POSIX"}.get(parts.interface, parts.interface),
-        "access": "collective" if collective else "independent",
-        "operation": {"write": "writes", "read": "reads"}.get(parts.operation, parts.operation),
+        "pattern": label,
+        "benchmark": {"ior": "IOR"}.get(parts.benchmark, parts.benchmark),
+        "interface": INTERFACE_NAMES.get(parts.interface, parts.interface),
+        "access": "" if parts.interface == "posix" or unit == "operations/s" else access,
+        "object": of,
+        "operation": _PLURALS.get(operation, f"{operation}s"),
+        "kind": "metadata operations" if unit == "operations/s" else "reads and writes",
         "points": f"at {parts.nodes}x{parts.ranks_per_node}",
+        "nodes": f"from {parts.nodes} node{'s' * (parts.nodes > 1)}",
+        "ranks_per_node": f"with {parts.ranks_per_node} rank{'s' * (parts.ranks_per_node > 1)} a node",
+        "arm": f"in {parts.arm}" if parts.arm else "",
     }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from iogauge.darshan.rules import THRESHOLDS
 from iogauge.darshan.summary import Layer, Module, Summary
-from iogauge.measurement import Software
+from iogauge.measurement import SOFTWARE_NAMES, Software
 from iogauge.quota import in_units
 
 if TYPE_CHECKING:
@@ -81,22 +81,9 @@ def with_changes(case: Case, good: Mapping[str, Good]) -> Case:
     return case.model_copy(update={"judgement": judgement.model_copy(update={"changes": tuple(told)})})
 
 
-#: How a change of each is told, in this order.
-_VERSIONS = {
-    "hdf5": "HDF5",
-    "netcdf": "netCDF",
-    "mpi": "MPI",
-    "compiler": "compiler",
-    "spack_arm": "Spack arm",
-    "spack": "Spack spec",
-    "kernels": "kernels",
-    "suite": "iogauge",
-}
-
-
 def _versions(good: Software, now: Software) -> list[str]:
     before, after = good.model_dump(), now.model_dump()
-    pairs = [(title, before[name], after[name]) for name, title in _VERSIONS.items()]
+    pairs = [(title, before[name], after[name]) for name, title in SOFTWARE_NAMES.items()]
     packages = sorted({*good.packages, *now.packages})
     pairs += [(name, good.packages.get(name), now.packages.get(name)) for name in packages]
     return [f"{title} {new or 'none'} instead of {old or 'none'}" for title, old, new in pairs if old != new]

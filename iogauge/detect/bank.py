@@ -217,20 +217,14 @@ class Bank:
         if state.get("form") != _FORM:
             raise ValueError(f"a detector's state of form {state.get('form')!r}; {_FORM} is known")
         for name, values in self._arrays().items():
-            values[index] = _values(state[name])
+            values[index] = np.array(state[name], values.dtype)
 
     def _arrays(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return [_plain(item) for item in value]
-    number = value.item()
-    return None if number != number else number
-
-
-def _values(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_values(item) for item in value]
-    return np.nan if value is None else value
+    """Numbers or lists of them; NaN is null."""
+    if value.dtype != np.float64 or not np.isnan(value).any():
+        return value.tolist()
+    return np.asarray(np.where(np.isnan(value), None, value)).tolist()

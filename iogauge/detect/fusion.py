@@ -7,12 +7,13 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
+from typing import Any
 
 import numpy as np
 
 from iogauge.detect.nights import Dates, History
 from iogauge.detect.noise import Floats, Integers
-from iogauge.detect.verdicts import SeriesVerdict, Track, judge
+from iogauge.detect.verdicts import Judged, SeriesVerdict, Track, judge
 
 #: The evidence at which a file system is told to be slower: its noise is that of many series, and there are few of it.
 FUSED_THRESHOLD = 4.0
@@ -22,6 +23,10 @@ FUSED_LEAST = 0.2
 LEAST_SERIES = 3
 #: All is slow when this part of the series is.
 WHOLE_FROM = 0.75
+#: With the evidence of all series together, one leans to a slowdown from this part of its threshold on.
+LEANING = 0.3
+#: Series with these verdicts could not have told a slowdown.
+_NOT_TOLD = ("no reference", "invalid", "too noisy")
 #: Findings that began within so many days are one event.
 SAME_EVENT_DAYS = 10
 
@@ -35,12 +40,25 @@ HINT_SCALES = 1.5
 
 @dataclass(frozen=True)
 class Fused:
-    """The median of the standardised levels of several series; ``z`` is in scales, NaN where too few have a value."""
+    """The median of the standardised levels of several series; arrays have shape (nights,).
+
+    ``z`` is in scales, NaN where too few have a value; ``scale`` is the median of the series' scales.
+    """
 
     dates: Dates
     z: Floats
-    scale: float
+    scale: Floats
     slots: Integers
+
+    def history(self, name: str) -> History | None:
+        """The file system as a series with relative rates, from the first night with one to the last; None without any."""
+        known = np.flatnonzero(np.isfinite(self.z))
+        if not known.size:
+            return None
+        nights = slice(int(known[0]), int(known[-1]) + 1)
+        rates = np.exp(self.z[nights] * self.scale[nights])
+        nothing = np.zeros(len(rates), np.int64)
+        return History(name, self.dates[nights], rates, nothing, ({},), nothing, ("",), self.slots[nights])
 
 
 @dataclass(frozen=True)
@@ -70,18 +88,29 @@ class Hint:
 def fuse(tracks: Sequence[Track]) -> Fused:
     """Put the series of one file system together, night by night, as deviations from each one's level in its scales."""
     dates = np.unique(np.concatenate([track.dates for track in tracks])) if tracks else np.array([], "datetime64[D]")
-    table = np.full((len(dates), len(tracks)), np.nan)
+    table, scales = np.full((2, len(dates), len(tracks)), np.nan)
     slots = np.zeros(len(dates), np.int64)
     for column, track in enumerate(tracks):
         rows = np.searchsorted(dates, track.dates)
         table[rows, column] = (track.rates - track.level) / track.scale
+        scales[rows, column] = track.scale
         slots[rows] = np.where(track.slots != 0, track.slots, slots[rows])
     enough = np.isfinite(table).sum(axis=1) >= LEAST_SERIES
-    z = np.full(len(dates), np.nan)
+    z, scale = np.full((2, len(dates)), np.nan)
     if enough.any():
         z[enough] = np.nanmedian(table[enough], axis=1)
-    scales = [np.nanmedian(track.scale) for track in tracks if np.isfinite(track.scale).any()]
-    return Fused(dates, z, float(np.median(scales)) if scales else np.nan, slots)
+        scale[enough] = np.nanmedian(scales[enough], axis=1)
+    return Fused(dates, z, scale, slots)
+
+
+def judge_together(
+    histories: Sequence[History],
+    *,
+    states: Mapping[str, dict[str, Any]] | None = None,
+    threshold: float = FUSED_THRESHOLD,
+) -> Judged:
+    """Judge file systems by the histories of their fused series (``Fused.history``), with the thresholds of such."""
+    return judge(histories, states=states, threshold=threshold, least_slowdown=FUSED_LEAST)
 
 
 def judge_file_system(
@@ -91,15 +120,8 @@ def judge_file_system(
 
     Its rates are relative: 1 is the usual level.
     """
-    fused = fuse(tracks)
-    rates = np.exp(fused.z * fused.scale)
-    first = np.flatnonzero(np.isfinite(rates))
-    if not first.size:
-        return None
-    nights = slice(int(first[0]), None)
-    nothing = np.zeros(len(rates[nights]), np.int64)
-    series = History(name, fused.dates[nights], rates[nights], nothing, ({},), nothing, ("",), fused.slots[nights])
-    return judge([series], threshold=threshold, least_slowdown=FUSED_LEAST).verdicts[0]
+    series = fuse(tracks).history(name)
+    return None if series is None else judge_together([series], threshold=threshold).verdicts[0]
 
 
 def scope(
@@ -111,9 +133,9 @@ def scope(
     """Name what is slower on a file system; None when nothing is.
 
     ``attributes`` of each key, such as ``{"interface": "HDF5", "access": "collective", "operation": "write"}``; their
-    order is that of the words in the text. ``together`` is the verdict on all series at once.
+    order is that of the words in the text, and empty is no word. ``together`` is the verdict on all series at once.
     """
-    judged = [one for one in verdicts if one.word not in ("no reference", "invalid")]
+    judged = [one for one in verdicts if one.word not in _NOT_TOLD]
     slow = [one for one in judged if one.word == "shifted level" and one.finding is not None]
     all_slow = together is not None and together.word == "shifted level" and together.finding is not None
     if not slow and not all_slow:
@@ -122,10 +144,13 @@ def scope(
     if began is None and together is not None and together.finding is not None:
         began = together.finding.began
     slow_keys = {one.key for one in slow}
-    whole = len(slow) >= WHOLE_FROM * len(judged) and len(judged) >= LEAST_SERIES
-    if whole or (all_slow and not _words(slow_keys, {one.key for one in judged}, attributes)):
-        return Scope(f"the whole file system {file_system}", tuple(sorted(slow_keys)), began, True)
+    # One is found sooner than another: with the evidence of all of them, those that lean to it count.
+    leaning = [one for one in judged if all_slow and one.score >= LEANING * one.threshold]
+    affected = slow_keys | {one.key for one in leaning}
     words = _words(slow_keys, {one.key for one in judged}, attributes)
+    whole = len(affected) >= WHOLE_FROM * len(judged) and len(judged) >= LEAST_SERIES
+    if whole or (all_slow and not words):
+        return Scope(f"the whole file system {file_system}", tuple(sorted(slow_keys)), began, True)
     text = f"only {words}" if words else f"{len(slow)} of {len(judged)} series, of several kinds"
     return Scope(f"{text} on {file_system}", tuple(sorted(slow_keys)), began, False)
 
@@ -139,26 +164,34 @@ def _latest_event(slow: Sequence[SeriesVerdict]) -> datetime.date | None:
 
 
 def _words(slow: set[str], judged: set[str], attributes: Mapping[str, Mapping[str, str]]) -> str:
-    """The fewest attributes that hold for the slow series and no others, in words; empty when there are none."""
+    """The fewest attributes that hold for the slow series and no others, or for few others, in words; empty without any."""
     if not slow or len(slow) == len(judged):
         return ""
-    names = list(dict.fromkeys(name for key in judged for name in attributes.get(key, {})))
-    common = {
-        name: values.pop()
-        for name in names
-        if len(values := {attributes.get(key, {}).get(name, "") for key in slow}) == 1
-    }
-    for count in range(1, len(common) + 1):
-        for chosen in itertools.combinations([name for name in names if name in common], count):
-            fits = {key for key in judged if all(attributes.get(key, {}).get(n, "") == common[n] for n in chosen)}
-            if fits == slow:
-                return " ".join(common[name] for name in names if name in chosen and common[name])
+    keys = sorted(judged)
+    names = list(dict.fromkeys(name for key in keys for name in attributes.get(key, {})))
+    one = attributes.get(next(iter(slow)), {})
+    holds = {name: np.array([attributes.get(key, {}).get(name) == one.get(name) for key in keys]) for name in names}
+    is_slow = np.array([key in slow for key in keys])
+    # Of as many words, those that stand last say most: the operation is more than the benchmark that tried it.
+    common = [name for name in reversed(names) if one.get(name) and holds[name][is_slow].all()]
+    for part in (1.0, WHOLE_FROM):
+        for count in range(1, len(common) + 1):
+            for chosen in itertools.combinations(common, count):
+                fits = int(np.logical_and.reduce([holds[name] for name in chosen]).sum())
+                if len(slow) >= part * fits and fits < len(keys):
+                    return _phrase(names, {name: one[name] for name in chosen})
     return ", ".join(sorted(slow)) if len(slow) == 1 else ""
 
 
-def maintenance_hints(tracks: Sequence[Track]) -> tuple[Hint, ...]:
+def _phrase(names: Sequence[str], chosen: Mapping[str, str]) -> str:
+    """The words of what was chosen of ``names``, in their order; what does I/O alone needs no noun."""
+    noun = "" if chosen.keys() & {"operation", "kind"} or chosen.keys() == {"benchmark"} else "I/O"
+    words = (chosen.get(name, noun if name == "operation" else "") for name in names)
+    return " ".join(word for word in words if word)
+
+
+def maintenance_hints(fused: Fused) -> tuple[Hint, ...]:
     """Days of the month on which a file system was bad too often for chance, from nights outside known maintenance."""
-    fused = fuse(tracks)
     known = np.isfinite(fused.z) & (fused.slots == 0)
     bad = fused.z[known] < -HINT_SCALES
     if not bad.any():

@@ -187,7 +187,7 @@ def judge(
         empty = next(one.key for one in histories if not len(one))
         raise ValueError(f"{empty}: a history without a night")
     run = _Run(histories, actions or {}, states or {}, Bank(len(histories), threshold, least_slowdown))
-    for night in range(run.nights):
+    for night in range(int(run.first.min(initial=run.nights)), run.nights):
         run.night(night)
     run.afterwards()
     columns = range(len(histories))
@@ -246,12 +246,13 @@ class _Run:
             for night in (np.flatnonzero(np.diff(one.configuration)) + 1).tolist():
                 changes.setdefault(night, set()).add(column)
             for after, _ in self.rows[column].pending:
-                changes.setdefault(after, set()).add(column)
+                changes.setdefault(self.nights if after == len(one) else after, set()).add(column)
         self.rates[~np.isfinite(self.rates)] = np.nan
         self.events = changes
         self.kept = {
             name: np.full(shape, np.nan) for name in ("residual", "reference", "level", "scale", "bad", "score")
         }
+        self.scales = self.kept["scale"]
         self.first: Integers = np.zeros(count, np.int64)
         for column, one in enumerate(histories):
             if one.key in states:
@@ -292,7 +293,7 @@ class _Run:
             "open": [float(self.open.halfway[column]), int(self.open.nights[column])] if is_open else None,
             "recent": [
                 {name: _number(values[night, column]) for name, values in self.kept.items()}
-                for night in judged[-BAD_LOOKED_AT:]
+                for night in range(judged[-BAD_LOOKED_AT:].min(initial=len(one) - 1), len(one))
             ],
         }
 
@@ -315,9 +316,10 @@ class _Run:
         self._anchor()
 
     def afterwards(self) -> None:
-        """What operators have said since the last night of all."""
+        """What operators have said since the last night of each series: no night has shown its scale since."""
+        self.scales = self.kept["scale"].copy()
         for column in sorted(self.events.get(self.nights, ())):
-            self._event(column, self.nights)
+            self._event(column, len(self.rows[column].history))
 
     def _event(self, column: int, night: int) -> None:
         row, one = self.rows[column], self.rows[column].history
@@ -425,7 +427,8 @@ class _Run:
         some = np.flatnonzero(self.open.slower | self.open.faster)
         if not some.size:
             return
-        now = np.isfinite(self.rates[night, some]) & (self.slots[night, some] == 0)
+        new = night >= self.first[some]
+        now = new & np.isfinite(self.rates[night, some]) & (self.slots[night, some] == 0)
         self.open.nights[some] += now
         recent = noise.median(self.bank.kept[some, -END_NIGHTS:])
         higher = recent > self.open.halfway[some]
@@ -469,9 +472,17 @@ class _Run:
         """All nights of one series."""
         row = self.rows[column]
         nights = slice(len(row.history))
-        kept = {name: self.kept[name][nights, column] for name in ("reference", "level", "scale", "score")}
-        rates, slots = self.rates[nights, column], self.slots[nights, column]
-        return Track(row.history.key, row.history.dates, rates, slots=slots, findings=tuple(row.findings), **kept)
+        return Track(
+            row.history.key,
+            row.history.dates,
+            self.rates[nights, column],
+            reference=self.kept["reference"][nights, column],
+            level=self.kept["level"][nights, column],
+            scale=self.scales[nights, column],
+            score=self.kept["score"][nights, column],
+            slots=self.slots[nights, column],
+            findings=tuple(row.findings),
+        )
 
     def verdict(self, column: int) -> SeriesVerdict:
         """The last night of one series."""

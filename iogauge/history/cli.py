@@ -280,27 +280,68 @@ def maintenance_command(
 
 
 @history_group.command("said")
+@click.argument("key", default="")
 @at_site
 @at_history
 @answers
-def said_command(site: str, location: str | None) -> None:
-    """List what operators said: who, when and why.
+def said_command(key: str, site: str, location: str | None) -> None:
+    """List what operators said: who, when and why, and what of it holds now; with KEY only what is about that series.
 
-    Example: iogauge history said
+    \b
+    Examples:
+      iogauge history said
+      iogauge history said particles/write/scratch/1x2/CC/hdf5
     """
-    table = _table("at (UTC)", "who", "what", "of", "from (UTC)", "to (UTC)", "why")
+    table = _table("no", "at (UTC)", "who", "what", "of", "from (UTC)", "to (UTC)", "now", "why")
+    lines: list[tuple[int, tuple[str, ...]]] = []
     with History(location).reading() as connection:
-        lines = [
-            (one.at, one.who, one.kind, one.target, one.since, one.until, one.why)
-            for one in operators.said(connection, site)
-        ]
-        for row in connection.execute(select(marks).where(marks.c.site == site)):
-            of = row.file_system or "all file systems"
-            of += f" -> {row.new_name}" if row.new_name else ""
-            lines.append((row.at, row.who, row.kind, of, row.begins, row.ends, row.why))
-    for at, who, what, of, begins, ends, why in sorted(lines, key=lambda line: line[0]):
-        table.add_row(_utc(at), escape(who), what, escape(of), _utc(begins), _utc(ends), escape(why))
+        known = {one.key: one.file_system for one in list_series(connection, site)}
+        for said in operators.everything_said(connection, site):
+            about = [one for one, file_system in known.items() if said.what.about(one, file_system)]
+            if not key or key in about:
+                lines.append((said.what.at, (said.number, *_said_cells(said, len(about)))))
+        renamed = marks.c.kind == "rename"
+        for row in () if key else connection.execute(select(marks).where(marks.c.site == site, renamed)):
+            of = f"{row.file_system} -> {row.new_name}"
+            lines.append((row.at, ("-", _utc(row.at), row.who, row.kind, of, _utc(row.begins), "-", "holds", row.why)))
+    if key and key not in known:
+        raise InputError(f"no series {key!r} of site {site}; iogauge history series lists them", key="KEY")
+    for _, cells in sorted(lines, key=lambda line: line[0]):
+        table.add_row(*map(escape, cells))
     new_console().print(table)
+
+
+def _said_cells(said: operators.Said, series: int) -> tuple[str, ...]:
+    what = said.what
+    of: tuple[str, str, int, int | None]
+    if isinstance(what, operators.Maintenance):
+        of = "maintenance", what.file_system or "all file systems", what.begins, what.ends
+    else:
+        of = what.kind, what.target, what.since, what.until
+    kind, target, begins, ends = of
+    now = f"holds for {series} series"
+    if ends is not None and ends <= time.time():
+        now = "over"
+    if said.taken_back is not None:
+        back = said.taken_back
+        now = f"taken back by {back.who}, {_utc(back.at)}: {back.why}"
+    return _utc(what.at), what.who, kind, target, _utc(begins), _utc(ends), now, what.why
+
+
+@history_group.command("unsay")
+@click.argument("number", metavar="N")
+@at_site
+@at_history
+@signed
+@answers
+def unsay_command(number: str, site: str, location: str | None, who: str, why: str) -> None:
+    """Take back what was said under number N of `iogauge history said`: it no longer counts, and stays in the list.
+
+    Example: iogauge history unsay 7 --why 'it was the other file system'
+    """
+    said = operators.unsay(History(location), site, number, who=who, why=why)
+    kind = "maintenance" if isinstance(said.what, operators.Maintenance) else said.what.kind
+    click.echo(f"{number}: the {kind} of {said.what.who} ({said.what.why}) no longer counts")
 
 
 def _seconds(local: datetime) -> int:
@@ -314,5 +355,5 @@ def _utc(seconds: int | None) -> str:
 def _table(*titles: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in titles:
-        table.add_column(title, no_wrap=title not in ("notes", "why"))
+        table.add_column(title, no_wrap=title not in ("notes", "why", "now"))
     return table

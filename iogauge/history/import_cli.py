@@ -65,6 +65,9 @@ class _Date(click.DateTime):
 @click.option("--own", is_flag=True, help="into the series of the check that runs --configuration as the site's own")
 @click.option("--volume", help="what df told of the file system then; default: what it tells here")
 @click.option(
+    "--arm", default="", help="of which partition or environ, as keys name it behind the @; default: the usual"
+)
+@click.option(
     "--software", multiple=True, metavar="NAME=VERSION", help="hdf5, mpi or compiler, where an output does not tell"
 )
 @click.option("--dry-run", is_flag=True, help="show what would be imported, and change nothing")
@@ -72,8 +75,8 @@ class _Date(click.DateTime):
 @answers
 def import_command(paths: tuple[Path, ...], name: str, site: str, nodes: int | None, ranks_per_node: int | None,
                    date: datetime | Literal["text", "mtime"], reads: Literal["auto", "cold", "cached"],
-                   configuration: str, own: bool, volume: str | None, software: tuple[str, ...], dry_run: bool,
-                   location: str | None) -> int:  # fmt: skip
+                   configuration: str, own: bool, volume: str | None, arm: str, software: tuple[str, ...],
+                   dry_run: bool, location: str | None) -> int:  # fmt: skip
     """Take outputs that you kept of IOR, h5bench, hdf5_iotest, h5perf, h5perf_serial and benchio, and Darshan logs, into the
     history: the past of a site becomes its reference.
 
@@ -93,7 +96,7 @@ def import_command(paths: tuple[Path, ...], name: str, site: str, nodes: int | N
     given = Given(
         site=site, file_system=name, type=chosen_fs.type, volume=_volume(console, chosen_fs, volume), nodes=nodes,
         ranks_per_node=ranks_per_node, date=date, reads=reads, configuration=_configuration(configuration), own=own,
-        versions=_versions(software),
+        versions=_versions(software), arm=_arm(site, name, arm),
     )  # fmt: skip
     history = History(location)
     if not dry_run and history.exists():
@@ -127,6 +130,14 @@ def _file_system(site: str, name: str) -> FileSystem:
     if name not in known:
         raise InputError(f"{name!r}; site {site} has: {', '.join(known)}", key="--file-system")
     return known[name]
+
+
+def _arm(site: str, file_system: str, arm: str) -> str:
+    known = nightly.read_arms(site)[file_system]
+    if arm not in known:
+        others = ", ".join(filter(None, known)) or "none but the usual one"
+        raise InputError(f"{arm!r}; {file_system} of site {site} has: {others}", key="--arm")
+    return arm
 
 
 def _volume(console: Console, file_system: FileSystem, given: str | None) -> str:

@@ -23,11 +23,11 @@ from iogauge.adapters.upstream import Job
 from iogauge.commands import Unreadable, run_briefly
 from iogauge.errors import InputError, Refusal
 from iogauge.history.database import History
-from iogauge.history.ingest import Measured, Report, Rows, check_clock, night_of
+from iogauge.history.ingest import Measured, Report, Rows, check_clock
 from iogauge.history.schema import IMPORTED, runs
 from iogauge.judge import Expectation, Judgement, unjudged
 from iogauge.measurement import Measurement, Program, Repeat, Software
-from iogauge.night import Case
+from iogauge.night import Case, night_of
 from iogauge.sites import FileSystem
 
 #: Files that are written in one transaction.
@@ -42,13 +42,14 @@ class Given:
 
     ``date``: ``text`` (what the outputs tell), ``mtime`` (of the files), or a time for all. ``reads``: ``cold``, from the
     storage; ``cached``, from memory; ``auto``, from memory where there was one node. ``volume`` is what the job guard of a
-    check would see of the file system (docs/import.md).
+    check would see of the file system (docs/import.md). ``arm``: whose series it goes into (:func:`iogauge.sites.arm_of`).
     """
 
     site: str
     file_system: str
     type: str
     volume: str = ""
+    arm: str = ""
     nodes: int | None = None
     ranks_per_node: int | None = None
     date: Literal["text", "mtime"] | datetime = "text"
@@ -220,6 +221,7 @@ def _measured(found: kept.Found, began: datetime, path: Path, given: Given) -> M
         nodes=nodes,
         ranks_per_node=ranks_per_node,
         volume=given.volume,
+        arm=given.arm,
     )
     rows = tuple(unjudged(record, expectation) for record in records)
     reasons = [_NOT_PROVEN, *(["not all of the data was verified"] if not all(r.verified for r in records) else [])]

@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from iogauge.history.operators import renames
 from iogauge.history.schema import REFRAME, cases, evidence, measurements, placements, runs, series, software
 from iogauge.judge import Judgement, Row, invalid, is_of_a_series
 from iogauge.measurement import Measurement
-from iogauge.night import Case, Night, case_of, is_case
+from iogauge.night import Case, Night, case_of, is_case, night_of
 
 #: A report from before this moment, or from later than now, was written by a clock that was wrong.
 _NO_EARLIER = datetime(2000, 1, 1, tzinfo=timezone.utc).timestamp()
@@ -89,8 +89,9 @@ class Outcome:
 def ingest(history: History, path: Path, *, started: datetime | None = None, suite: str | None = None) -> Outcome:
     """Take a run report, or a night's folder with one, into the history; what is there already stays as it is.
 
-    ``started`` replaces the time of the report, where a clock was wrong; ``suite`` its suite, which only a night's folder
-    tells. Raises :class:`InputError` for what is no report of ours; then nothing has changed.
+    ``started`` replaces the time of the report, where a clock was wrong (a night that knew it has its own ``as_of``);
+    ``suite`` its suite, which only a night's folder tells. Raises :class:`InputError` for what is no report of ours; then
+    nothing has changed.
     """
     with no_garbage():
         report = read_report(path, started=started, suite=suite)
@@ -140,10 +141,12 @@ def read_report(path: Path, *, started: datetime | None = None, suite: str | Non
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"no run report of ReFrame with our checks: {error!r}", file=file) from error
     run |= {"suite": suite or run["suite"], "content": _content(run, found)}
-    if started is None:
-        check_clock(run, file)
-        return Report(run, found)
-    return _shifted(run, found, started)
+    if started is not None:
+        return _shifted(run, found, started, night_of(started.astimezone()))
+    if night is not None and night.as_of is not None:
+        return _shifted(run, found, night.as_of, night.night_date)
+    check_clock(run, file)
+    return Report(run, found)
 
 
 def _run(session: Mapping[str, Any], entries: Sequence[Any], night: Night | None, file: Path) -> dict[str, Any]:
@@ -159,7 +162,7 @@ def _run(session: Mapping[str, Any], entries: Sequence[Any], night: Night | None
         "session": str(session["uuid"]),
         "site": sites[0] if night is None else night.site,
         "suite": "" if night is None else night.suite,
-        "night": night_of(begun),
+        "night": (night and night.of_night) or night_of(begun),
         "started": started,
         "finished": max(started, finished),
         "complete": not session["num_aborted"] if night is None else night.complete,
@@ -173,11 +176,6 @@ def _run(session: Mapping[str, Any], entries: Sequence[Any], night: Night | None
     }
 
 
-def night_of(begun: datetime) -> date:
-    """The date of a night: noon to noon, by the clock of ``begun``."""
-    return (begun - timedelta(hours=12)).date()
-
-
 def check_clock(run: Mapping[str, Any], file: Path) -> None:
     """Raises :class:`InputError` for a time before 2000 or in the future."""
     if not _NO_EARLIER <= run["started"] <= time.time() + _NO_LATER_SECONDS:
@@ -189,11 +187,10 @@ def check_clock(run: Mapping[str, Any], file: Path) -> None:
         )
 
 
-def _shifted(run: dict[str, Any], found: tuple[Measured, ...], started: datetime) -> Report:
-    begun = started.astimezone()
-    shift = int(begun.timestamp()) - run["started"]
+def _shifted(run: dict[str, Any], found: tuple[Measured, ...], started: datetime, night: date) -> Report:
+    shift = int(started.timestamp()) - run["started"]
     note = f"the time was given by hand: {shift:+d} s"
-    times = {"started": run["started"] + shift, "finished": run["finished"] + shift, "night": night_of(begun)}
+    times = {"started": run["started"] + shift, "finished": run["finished"] + shift, "night": night}
     return Report(run | times | {"notes": [*run["notes"], note]}, found, shift)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import getpass
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any, Literal, get_args
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
@@ -16,6 +19,15 @@ from iogauge.history.database import History, next_id
 from iogauge.history.schema import actions, cases, marks, measurements, runs, series
 
 Kind = Literal["ack", "bless", "mute"]
+
+#: In the table of actions: ``target`` is the number of what was taken back.
+_TAKEN_BACK = "unsay"
+
+#: Before the number of a maintenance window, which is in a table of its own.
+_OF_MARKS = "m"
+
+#: A mute that nobody remembers hides a slow file system for good.
+LONGEST_MUTE_DAYS = 366
 
 
 @dataclass(frozen=True)
@@ -35,6 +47,10 @@ class Action:
         """Is it about the series with this key?"""
         return fnmatch.fnmatchcase(key, self.target)
 
+    def about(self, key: str, file_system: str) -> bool:
+        """The same, as a maintenance window is asked."""
+        return self.fits(key)
+
 
 @dataclass(frozen=True)
 class Maintenance:
@@ -52,6 +68,10 @@ class Maintenance:
         """Was ``file_system`` under maintenance then?"""
         return self.file_system in (None, file_system) and self.begins <= when < self.ends
 
+    def about(self, key: str, file_system: str) -> bool:
+        """Is it about the series with this key, on this file system?"""
+        return self.file_system in (None, file_system)
+
 
 @dataclass(frozen=True)
 class Rename:
@@ -62,39 +82,139 @@ class Rename:
     before: int
 
 
+@dataclass(frozen=True)
+class TakenBack:
+    """Somebody took back what had been said; what was said stays in the history."""
+
+    who: str
+    at: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """An action or a maintenance window with the number by which it can be taken back."""
+
+    number: str
+    what: Action | Maintenance
+    taken_back: TakenBack | None
+
+
 def operator() -> str:
     """Who is at the keyboard."""
-    return getpass.getuser()
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in a container; Python before 3.13 raises KeyError
+        return f"uid {os.getuid()}"
 
 
 def say(history: History, action: Action) -> int:
-    """Record an action; returns how many series it is about. Raises :class:`InputError` when that is none."""
-    _check_why(action.why)
+    """Record an action; returns how many series it is about. Raises :class:`InputError` when that is none, when it has no
+    reason or nobody's name, its times cannot be meant, or it is a mute of what is muted so long already."""
+    _check_signed(action.who, action.why)
     if (action.kind == "mute") != (action.until is not None):
         raise InputError("belongs to mute, and to every mute", key="until")
-    if action.until is not None and action.until <= max(action.since, action.at):
-        raise InputError("has to be later than now, and than since", key="until")
+    if action.since > action.at:
+        raise InputError(f"{_local(action.since)} has not come yet; no night is from then on", key="since")
+    if action.until is not None:
+        _check_until(action.until, action.at)
     with history.writing() as connection:
-        keys = connection.execute(select(series.c.key).where(series.c.site == action.site)).scalars().all()
-        fitting = sum(map(action.fits, keys))
-        if not fitting:
-            raise InputError(
-                f"no series of site {action.site} fits {action.target!r}; iogauge history series lists them", key="KEY"
-            )
+        fitting = _fitting(connection, action)
+        if action.kind == "bless":
+            _check_nights_since(connection, action)
+        if action.kind == "mute":
+            _check_not_muted(connection, action, fitting)
         connection.execute(insert(actions), [{"id": next_id(connection, actions), **vars(action)}])
+    return len(fitting)
+
+
+def _check_until(until: int, now: int) -> None:
+    if until <= now:
+        raise InputError(f"has to be later than now, and is {_local(until)}", key="until")
+    if until - now > LONGEST_MUTE_DAYS * 86400:
+        raise InputError(f"{_local(until)} is more than a year away; say it again then", key="until")
+
+
+def _fitting(connection: Connection, action: Action) -> list[str]:
+    """The keys that it is about, at least one."""
+    keys = sorted(set(connection.execute(select(series.c.key).where(series.c.site == action.site)).scalars()))
+    fitting = list(filter(action.fits, keys))
+    if not fitting:
+        alike = difflib.get_close_matches(action.target, keys, n=1, cutoff=0.8)
+        meant = f"; {alike[0]} does" if alike else "; iogauge history series lists them"
+        raise InputError(f"no series of site {action.site} fits {action.target!r}{meant}", key="KEY")
     return fitting
 
 
+def _check_nights_since(connection: Connection, action: Action) -> None:
+    """A level without a night is none."""
+    query = select(series.c.key, func.max(measurements.c.started)).join(measurements)
+    found = connection.execute(query.where(series.c.site == action.site).group_by(series.c.key))
+    last = max((started for key, started in found if action.fits(key)), default=0)
+    if last < action.since:
+        raise InputError(f"{_local(action.since)}: the last night of what fits began {_local(last)}", key="since")
+
+
+def _check_not_muted(connection: Connection, action: Action, fitting: Sequence[str]) -> None:
+    """The same twice would have to be taken back twice."""
+    for one in everything_said(connection, action.site):
+        muted = one.what
+        if one.taken_back or not isinstance(muted, Action) or muted.until is None or action.until is None:
+            continue
+        if muted.until >= action.until and all(map(muted.fits, fitting)):
+            raise InputError(
+                f"all {len(fitting)} series that fit are muted until {_local(muted.until)} already, by {muted.who}: "
+                f"{muted.why}; iogauge history unsay {one.number} ends that",
+                key="KEY",
+            )
+
+
 def said(connection: Connection, site: str) -> list[Action]:
-    """All actions of a site, in the order in which they were said."""
-    columns = [actions.c[name] for name in Action.__dataclass_fields__]
-    found = connection.execute(select(*columns).where(actions.c.site == site).order_by(actions.c.id))
-    return [Action(**row) for row in found.mappings()]
+    """The actions of a site that nobody took back, in the order in which they were said."""
+    return [
+        one.what for one in everything_said(connection, site) if isinstance(one.what, Action) and one.taken_back is None
+    ]
+
+
+def everything_said(connection: Connection, site: str) -> list[Said]:
+    """All actions and maintenance windows of a site in the order in which they were said, those taken back, too."""
+    rows = connection.execute(select(actions).where(actions.c.site == site).order_by(actions.c.id)).all()
+    back = {row.target: TakenBack(row.who, row.at, row.why) for row in rows if row.kind == _TAKEN_BACK}
+    found = [
+        Said(str(row.id), _from_row(Action, row), back.get(str(row.id))) for row in rows if row.kind in get_args(Kind)
+    ]
+    windows = select(marks).where(marks.c.site == site, marks.c.kind == "maintenance").order_by(marks.c.id)
+    for row in connection.execute(windows):
+        number = f"{_OF_MARKS}{row.id}"
+        found.append(Said(number, _from_row(Maintenance, row), back.get(number)))
+    return sorted(found, key=lambda one: one.what.at)
+
+
+def _from_row(form: Any, row: Row[Any]) -> Any:
+    return form(**{name: row._mapping[name] for name in form.__dataclass_fields__})
+
+
+def unsay(history: History, site: str, number: str, *, who: str, why: str) -> Said:
+    """Take back what was said; it no longer counts, and stays in the history. Raises :class:`InputError`."""
+    _check_signed(who, why)
+    with history.writing() as connection:
+        known = {one.number: one for one in everything_said(connection, site)}
+        found = known.get(number)
+        if found is None:
+            have = ", ".join(known) or "none"
+            raise InputError(f"{number!r}: nothing of that number was said at site {site}; there are: {have}", key="N")
+        if found.taken_back is not None:
+            back = found.taken_back
+            raise InputError(f"{number} was taken back by {back.who} on {_local(back.at)}: {back.why}", key="N")
+        now = int(time.time())
+        row = {"site": site, "kind": _TAKEN_BACK, "target": number, "since": now, "until": None, "at": now}
+        connection.execute(insert(actions), [row | {"id": next_id(connection, actions), "who": who, "why": why}])
+    return found
 
 
 def maintain(history: History, window: Maintenance) -> None:
-    """Record a maintenance window."""
-    _check_why(window.why)
+    """Record a maintenance window, past or to come."""
+    _check_signed(window.who, window.why)
     if window.ends <= window.begins:
         raise InputError("has to be later than its begin", key="end")
     with history.writing() as connection:
@@ -105,10 +225,13 @@ def maintain(history: History, window: Maintenance) -> None:
 
 
 def maintenance(connection: Connection, site: str) -> list[Maintenance]:
-    """All maintenance windows of a site, in their order."""
-    columns = [marks.c[name] for name in Maintenance.__dataclass_fields__]
-    query = select(*columns).where(marks.c.site == site, marks.c.kind == "maintenance").order_by(marks.c.begins)
-    return [Maintenance(**row) for row in connection.execute(query).mappings()]
+    """The maintenance windows of a site that nobody took back, by their begin."""
+    found = [
+        one.what
+        for one in everything_said(connection, site)
+        if isinstance(one.what, Maintenance) and one.taken_back is None
+    ]
+    return sorted(found, key=lambda window: window.begins)
 
 
 def renames(connection: Connection, site: str) -> list[Rename]:
@@ -135,7 +258,7 @@ def rename(
     differ (the mount point's name is in it), where there is no doubt which: one of each key, the new one begun after the last
     night of the old.
     """
-    _check_why(why)
+    _check_signed(who, why)
     if not new or "/" in new or new == old:
         raise InputError(f"{new!r}; another name than {old!r}, without /, is expected", key="NEW")
     with history.writing() as connection:
@@ -208,6 +331,12 @@ def _check_file_system(connection: Connection, site: str, name: str) -> None:
         raise InputError(f"no file system {name!r} in the history of site {site}; there are: {have}", key="file system")
 
 
-def _check_why(why: str) -> None:
-    if not why.strip():
-        raise InputError("empty; those who come later need a reason", key="why")
+def _check_signed(who: str, why: str) -> None:
+    for name, value in (("by", who), ("why", why)):
+        if not value.strip():
+            raise InputError("empty; those who come later need it", key=name)
+
+
+def _local(seconds: int) -> str:
+    """A moment as people at the site write it."""
+    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")

@@ -11,10 +11,12 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping, func, select
 
+from iogauge import nightly
+from iogauge.assess.tonight import assess_tonight
 from iogauge.darshan.summary import Summary
 from iogauge.errors import InputError
 from iogauge.history.database import History
-from iogauge.history.ingest import ingest, night_of, nights_in
+from iogauge.history.ingest import ingest, nights_in
 from iogauge.history.operators import maintenance
 from iogauge.history.schema import REFRAME, cases, measurements, runs, series, software
 from iogauge.night import Night
@@ -88,7 +90,7 @@ def earlier_nights(connection: Connection, night: Night) -> dict[str, int]:
             .join(measurements, measurements.c.series_id == series.c.id)
             .join(runs, runs.c.id == measurements.c.run_id)
             .where(series.c.site == night.site, series.c.key.in_(keys[begin : begin + _KEYS]))
-            .where(runs.c.night < night_of(night.started.astimezone()))
+            .where(runs.c.night < night.night_date)
             .group_by(series.c.key, series.c.fingerprint)
         )
         for key, fingerprint, nights in connection.execute(query):
@@ -99,7 +101,7 @@ def earlier_nights(connection: Connection, night: Night) -> dict[str, int]:
 
 def look_back(history: History, folder: Path, *, seconds: float = EARLIER_SECONDS) -> Past:
     """Take in the night in ``folder``, then those beside it that are not in the history yet, for about ``seconds``, the oldest
-    first; then ask for what was before it."""
+    first; then ask for what was before it, and what all of them together make of it."""
     night = Night.load(folder / "night.json")
     notes = list(_taken(history, folder))
     others = _not_taken(history, [path for path in nights_in(folder.parent) if path.name < folder.name])
@@ -110,13 +112,17 @@ def look_back(history: History, folder: Path, *, seconds: float = EARLIER_SECOND
         )
     try:
         with history.reading() as connection:
-            return Past(
-                earlier_nights=earlier_nights(connection, night),
-                good=dict(_last_good_ones(connection, night)),
-                notes=tuple(notes),
-            )
+            earlier, good = earlier_nights(connection, night), dict(_last_good_ones(connection, night))
     except InputError as problem:
         return Past(notes=(*notes, f"the history cannot be read: {problem}"))
+    try:
+        assessment = assess_tonight(
+            history, night.site, night.night_date, calendars=nightly.known_calendars(night.site)
+        )
+    except InputError as problem:
+        assessment = None
+        notes.append(f"not judged against the nights before: {problem}")
+    return Past(earlier_nights=earlier, good=good, assessment=assessment, notes=tuple(notes))
 
 
 def _taken(history: History, folder: Path) -> Iterable[str]:
@@ -152,13 +158,20 @@ def _not_taken(history: History, folders: list[Path]) -> list[Path]:
 
 
 def _last_good_ones(connection: Connection, night: Night) -> Iterable[tuple[str, Good]]:
-    started = int(night.started.timestamp())
+    started = _first_run(connection, night)
     for case in night.cases:
         for row in case.judgement.main_rows:
             profiled = case.judgement.profile is not None
             good = last_good(connection, night.site, row.key, row.fingerprint, started, profiled=profiled)
             if good is not None:
                 yield row.key, good
+
+
+def _first_run(connection: Connection, night: Night) -> int:
+    """When the first run of this night began (Unix seconds): an earlier run of the same night is no night before."""
+    same = (runs.c.site == night.site, runs.c.night == night.night_date, runs.c.origin == REFRAME)
+    first = connection.execute(select(func.min(runs.c.started)).where(*same)).scalar()
+    return min(int(night.started.timestamp()), first if first is not None else sys.maxsize)
 
 
 if __name__ == "__main__":

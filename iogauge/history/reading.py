@@ -6,21 +6,14 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import from_json
-from sqlalchemy import Connection, Text, cast, func, select
+from sqlalchemy import Connection, Select, Text, cast, func, select
 
 from iogauge.history.schema import REFRAME, evidence, measurements, runs, series, software
-
-#: Series asked for at a time: a server sends all that is asked for at once.
-_SERIES = 50
-
-#: Rows fetched at a time.
-_ROWS = 5_000
 
 
 @dataclass(frozen=True)
@@ -57,6 +50,7 @@ class Measurements:
 
     series: Series
     started: NDArray[np.int64]
+    case_id: NDArray[np.int64]
     run_id: NDArray[np.int64]
     software_id: NDArray[np.int64]
     cached: NDArray[np.bool_]
@@ -95,21 +89,16 @@ def read_software(connection: Connection) -> dict[int, dict[str, Any]]:
     return {row.id: row.versions for row in connection.execute(select(software))}
 
 
-def read_measurements(connection: Connection, wanted: Sequence[Series], *, since: int = 0) -> Iterator[Measurements]:
-    """The measurements from ``since`` (Unix seconds) on of each of ``wanted`` that has any, by their numbers."""
-    by_id = {one.id: one for one in sorted(wanted, key=lambda one: one.id)}
-    numbers = list(by_id)
-    for begin in range(0, len(numbers), _SERIES):
-        rows = _ordered(connection, numbers[begin : begin + _SERIES], since)
-        for number, mine in itertools.groupby(rows, key=itemgetter(0)):
-            yield _collected(by_id[number], list(mine))
+def read_measurements(
+    connection: Connection, wanted: Sequence[Series], *, since: int = 0, main_only: bool = False
+) -> Iterator[Measurements]:
+    """The measurements from ``since`` (Unix seconds) on of each of ``wanted`` that has any, by their numbers.
 
-
-def _ordered(connection: Connection, numbers: Sequence[int], since: int) -> Iterator[Any]:
-    """Rows by series and time."""
+    ``main_only``: without those that were taken as the baseline of another one.
+    """
     columns = (
-        measurements.c.series_id,
         measurements.c.started,
+        measurements.c.case_id,
         measurements.c.run_id,
         measurements.c.software_id,
         measurements.c.cached,
@@ -117,27 +106,36 @@ def _ordered(connection: Connection, numbers: Sequence[int], since: int) -> Iter
         measurements.c.amount,
         cast(measurements.c.total_seconds, Text),
     )
-    query = (
-        select(*columns)
-        .where(measurements.c.series_id.in_(numbers), measurements.c.started >= since)
-        .order_by(measurements.c.series_id, measurements.c.started, measurements.c.case_id)
-    )
+    asked = [measurements.c.started >= since] + [measurements.c.role == "main"] * main_only
+    query = select(*columns).where(*asked).order_by(measurements.c.started, measurements.c.case_id)
+    for one in sorted(wanted, key=lambda one: one.id):
+        rows = driver_rows(connection, query.where(measurements.c.series_id == one.id))
+        if rows:
+            yield _collected(one, rows)
+
+
+def driver_rows(connection: Connection, query: Select[Any]) -> list[Any]:
+    """The rows as the database's driver gives them, for millions: SQLAlchemy's own would take most of the time."""
     with connection.execute(query) as result:
-        cursor = result.cursor  # the driver's own: SQLAlchemy's rows would take most of the time
+        cursor = result.cursor
         assert cursor is not None
-        for batch in iter(lambda: cursor.fetchmany(_ROWS), []):
-            yield from batch
+        return list(cursor.fetchall())
 
 
-def _collected(one: Series, rows: list[Any]) -> Measurements:
-    _, started, run_id, software_id, cached, role, amount, texts = zip(*rows, strict=True)
-    counts = np.array([text.count(",") + 1 for text in texts], np.int64)
+def _collected(one: Series, rows: Sequence[Any]) -> Measurements:
+    started, case_id, run_id, software_id, cached, role, amount, texts = zip(*rows, strict=True)
+    if "[]" in texts:
+        texts = tuple("[null]" if text == "[]" else text for text in texts)
+    repeats = from_json(f"[{','.join(texts)}]")
+    counts = np.fromiter(map(len, repeats), np.int64, len(repeats))
     first = np.cumsum(counts) - counts
-    seconds = from_json(f"[{','.join(texts).replace('[', '').replace(']', '')}]")
-    rates = np.repeat(np.array(amount, np.float64), counts) / np.array(seconds, np.float64)
+    seconds = list(itertools.chain.from_iterable(repeats))
+    with np.errstate(divide="ignore", invalid="ignore"):  # who reads them leaves out what is no rate
+        rates = np.repeat(np.array(amount, np.float64), counts) / np.array(seconds, np.float64)
     return Measurements(
         series=one,
         started=np.array(started, np.int64),
+        case_id=np.array(case_id, np.int64),
         run_id=np.array(run_id, np.int64),
         software_id=np.array(software_id, np.int64),
         cached=np.array(cached, np.bool_),

@@ -160,7 +160,8 @@ evidence = Table(
 )
 
 #: What an operator said of the series whose keys fit ``target`` (a key; ``*`` stands for anything): ``ack`` (seen),
-#: ``bless`` (the level is right from ``since`` on), ``mute`` (no alarm before ``until``).
+#: ``bless`` (the level is right from ``since`` on), ``mute`` (no alarm before ``until``). ``unsay`` takes the action with the
+#: number ``target`` back, or the maintenance window ``m`` and its number: both stay.
 actions = Table(
     "actions",
     metadata,
@@ -190,4 +191,18 @@ marks = Table(
     Column("at", BigInteger, nullable=False),
     Column("who", String, nullable=False),
     Column("why", String, nullable=False),
+)
+
+#: What the detector remembers of a file system's series up to ``night`` (:mod:`iogauge.assess.tonight`), so that another night
+#: is judged without those before. It can be made anew at any time. ``basis`` is a digest of what it follows from beside the
+#: nights of the runs up to number ``last_run``.
+states = Table(
+    "states",
+    metadata,
+    Column("site", String, primary_key=True),
+    Column("file_system", String, primary_key=True),
+    Column("night", Date, nullable=False),
+    Column("last_run", Integer, nullable=False),
+    Column("basis", String, nullable=False),
+    Column("state", JSON, nullable=False),
 )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from iogauge import __version__, terminal
-from iogauge.judge import VERDICTS, RatioRow, Row, Verdict
+from iogauge.judge import RatioRow, Row
 from iogauge.machine import Load
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night, write_whole
 from iogauge.report import plots
+from iogauge.verdict import VERDICTS, Verdict, of_file_systems, rate
 
 #: Of a machine at rest: above these, others worked on it during the night.
 _BUSY_LOAD_PER_CORE = 0.5
@@ -29,7 +31,8 @@ def render(night: Night) -> str:
     )
     environment.globals.update(
         {
-            "rate": terminal.rate,
+            "rate": rate,
+            "look": look,
             "verified": terminal.verified,
             "percent": terminal.percent,
             "limits_of": terminal.limits_of,
@@ -48,8 +51,9 @@ def render(night: Night) -> str:
         words=words,
         counts=terminal.counts_line(night),
         notable=notable(night),
+        slower=list(of_file_systems(night.assessment)) if night.assessment else [],
         busy=busy(night.machine.load, night.machine.cores),
-        verdict_text=lambda row: terminal.verdict_text(night, row),
+        told=list(night.told),
         nights_for_a_reference=NIGHTS_FOR_A_REFERENCE,
         rates=[(title, Markup(svg)) for title, svg in plots.rates(night)],
         ratios=[(title, Markup(svg)) for title, svg in plots.ratios(night)],
@@ -63,6 +67,15 @@ def write_report(night: Night, path: Path) -> Path:
     return path
 
 
+#: As loud as another verdict: the page has no colours of their own for these.
+_LOUDNESS = {"shifted level": "regressed", "drift": "too noisy", "transient": "too noisy"}
+
+
+def look(verdict: str) -> str:
+    """The verdict's class in the style sheet."""
+    return _LOUDNESS.get(verdict, verdict).replace(" ", "-")
+
+
 def banner(night: Night) -> tuple[Verdict, str]:
     """The night in a few words, and the verdict whose colour and symbol they get."""
     counts = night.counts
@@ -73,9 +86,10 @@ def banner(night: Night) -> tuple[Verdict, str]:
     if len(night.cases) == counts["skipped"]:
         return "invalid", "Nothing was measured"
     left_out = f", {counts['skipped']} skipped" if counts["skipped"] else ""
-    if counts["invalid"] or counts["regressed"]:
-        bad: tuple[Verdict, Verdict] = ("invalid", "regressed")
-        return next(v for v in bad if counts[v]), ", ".join(f"{counts[v]} {v}" for v in bad if counts[v]) + left_out
+    loud = Counter[Verdict](verdict.word for _, _, verdict in night.told if verdict.alarm)
+    loud["invalid"] = counts["invalid"]
+    if bad := [verdict for verdict in VERDICTS if loud[verdict]]:
+        return bad[0], ", ".join(f"{loud[verdict]} {verdict}" for verdict in bad) + left_out
     noisy = f", {counts['too noisy']} too noisy to judge" if counts["too noisy"] else ""
     if counts["improved"]:
         return "improved", f"Nothing is slower, {counts['improved']} improved{noisy}{left_out}"
@@ -94,11 +108,12 @@ def notable(night: Night) -> list[tuple[Verdict, Case, Row | None, tuple[str, ..
         for case in night.cases
         if not case.judgement.rows and case.judgement.verdict == verdict
     ]
-    for verdict in ("regressed", "improved"):
+    verdicts = list(night.told)
+    for word in ("regressed", "shifted level", "drift", "transient", "improved"):
         found += [
-            (row.verdict, case, row, (row.reason, *case.judgement.diagnosis))
-            for case, row in night.rows
-            if row.verdict == verdict
+            (verdict.word, case, row, (verdict.reason, *case.judgement.diagnosis))
+            for case, row, verdict in verdicts
+            if verdict.word == word
         ]
     told = {id(case) for _, case, _, _ in found}
     for case in night.cases:

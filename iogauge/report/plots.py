@@ -50,7 +50,7 @@ _SERIES_INCHES = 0.125
 
 
 @dataclass(frozen=True)
-class _Points:
+class Points:
     """One series in one row of a picture."""
 
     row: str
@@ -64,10 +64,10 @@ class _Points:
 
 def rates(night: Night) -> Iterator[tuple[str, str]]:
     """Observed rates, a picture for each file system and operation (or benchmark that counts): title and SVG."""
-    groups: dict[tuple[str, str, Unit], list[_Points]] = defaultdict(list)
+    groups: dict[tuple[str, str, Unit], list[Points]] = defaultdict(list)
     for case, row in sorted(night.rows, key=lambda found: (found[0].nodes, found[0].ranks_per_node)):
         groups[case.file_system, _subject(row), row.unit].append(
-            _Points(
+            Points(
                 row=_name(row),
                 series=f"{_ranks(case)} ranks",
                 values=row.observed_repeats,
@@ -82,16 +82,16 @@ def rates(night: Night) -> Iterator[tuple[str, str]]:
         if any(p.hollow for p in points):
             legend.append("hollow: from memory, not from the storage")
         label = f"observed {subject} rate on {file_system}, {unit}"
-        yield f"{subject} on {file_system}", _picture(points, label, [f"observed {unit}", "; ".join(legend)])
+        yield f"{subject} on {file_system}", picture(points, label, [f"observed {unit}", "; ".join(legend)])
 
 
 def ratios(night: Night) -> Iterator[tuple[str, str]]:
     """Ratios inside one job with their bands, a picture for each baseline and operation: title and SVG."""
-    groups: dict[tuple[str, str], list[_Points]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[Points]] = defaultdict(list)
     for case, row in sorted(night.rows, key=lambda found: (found[0].file_system, found[0].ranks_per_node)):
         for ratio in row.ratios:
             groups[_baseline(ratio), _subject(row)].append(
-                _Points(
+                Points(
                     row=_name(row),
                     series=f"{case.file_system} {_ranks(case)}",
                     values=ratio.pairs,
@@ -106,7 +106,7 @@ def ratios(night: Night) -> Iterator[tuple[str, str]]:
         if any(p.hollow for p in points):
             legend += "; hollow: not judged (noise or cache)"
         label = f"ratio of the {subject} rate, {baseline}"
-        yield f"{subject}: {baseline}", _picture(points, label, ["ratio of the rates in one job", legend], unity=True)
+        yield f"{subject}: {baseline}", picture(points, label, ["ratio of the rates in one job", legend], unity=True)
 
 
 _BASELINES = {
@@ -155,7 +155,7 @@ def _ranks(case: Case) -> str:
     return f"{case.nodes}x{case.ranks_per_node}"
 
 
-def _picture(points: Sequence[_Points], label: str, below: Sequence[str], *, unity: bool = False) -> str:
+def picture(points: Sequence[Points], label: str, below: Sequence[str], *, unity: bool = False) -> str:
     rows = sorted({p.row for p in points})  # the same order every night, whatever is missing
     series = list(dict.fromkeys(p.series for p in points))
     row_inches = _NAME_INCHES + _SERIES_INCHES * len(series) + 0.05
@@ -195,7 +195,7 @@ def _frame(axes: Axes, rows: Sequence[str], row_inches: float, unity: bool) -> N
         axes.text(0.0, y + 0.02, name, transform=axes.get_yaxis_transform(), va="center", fontsize=8.5)
 
 
-def _draw(axes: Axes, p: _Points, y: float, colour: str, marker: str) -> None:
+def _draw(axes: Axes, p: Points, y: float, colour: str, marker: str) -> None:
     if p.limits is not None:
         axes.plot(_ends(p.limits), [y, y], color=colour, alpha=0.3, linewidth=6, solid_capstyle="butt")
     fill = "none" if p.hollow else colour

@@ -17,7 +17,7 @@ from reframe.core.runtime import runtime
 
 from iogauge.check_options import CheckOptions
 from iogauge.errors import InputError
-from iogauge.sites import Environ, Site, read_environ, read_site
+from iogauge.sites import Environ, Partition, Site, arm_of, read_environ, read_site
 from iogauge.validation import python_locator
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -52,6 +52,16 @@ def sites() -> dict[str, Site]:
     return found
 
 
+@functools.cache
+def partitions() -> tuple[Partition, ...]:
+    """All partitions of the current system."""
+    return tuple(
+        Partition(p.name, tuple(e.name for e in p.environs), tuple(sites()[p.fullname].file_systems))
+        for p in runtime().system.partitions
+        if p.fullname in sites()
+    )
+
+
 def _configuration_file() -> Path | None:
     sources = [Path(s) for s in runtime().site_config.sources if Path(s).is_file()]
     return sources[-1] if sources else None
@@ -77,6 +87,14 @@ def axis(name: str) -> list:
     return list(dict.fromkeys(value for site in sites().values() for value in getattr(site, name)))
 
 
+def without_alias(check):
+    """The same check without ReFrame's deprecated alias of env_vars, of which ReFrame warns itself at each variant of a check,
+    with a walk up the stack: 2/3 of the time that listing takes.
+    """
+    check.var_space.vars.pop("variables", None)
+    return check
+
+
 def site_test(check):
     """Registers a check, as ``rfm.simple_test`` does, but only those variants that the current site tries.
 
@@ -86,8 +104,7 @@ def site_test(check):
     for name, value in _options(sites()).of(check.kernel).items():
         if name in check.var_space:  # two checks of one kernel need not have the same
             check.setvar(name, value)
-    # ReFrame's deprecated alias of env_vars, of which it warns itself at each variant: 2/3 of the time that listing takes.
-    check.var_space.vars.pop("variables", None)
+    without_alias(check)
     for number in range(check.num_variants):
         if check.tried_on(check.get_variant_info(number)["params"]):
             _register_test(check, variant_num=number)
@@ -192,3 +209,8 @@ class Axes(rfm.RegressionTestPlugin):
     def site(self) -> Site:
         """The current partition's site model; from setup on."""
         return sites()[self.current_partition.fullname]
+
+    @property
+    def series_arm(self) -> str:
+        """What the keys of series in the current partition and environ have behind their ``@``; from setup on."""
+        return arm_of(self.file_system, self.current_partition.name, self.current_environ.name, partitions())

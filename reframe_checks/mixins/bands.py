@@ -22,7 +22,7 @@ MOVES_BYTES = ("write", "read", "overwrite", "append")
 def variables_of(keys: list[str]) -> dict[str, str]:
     """The beginnings of performance variables' names to the series' keys: the operation, with the pattern where several have
     the operation, and with the interface where several of these have the pattern."""
-    named = {key: (parts[1], parts[4], parts[5]) for key in keys for parts in [key.split("/")]}
+    named = {key: (parts.operation, parts.label, parts.interface) for key in keys for parts in [series.parts_of(key)]}
     operations = Counter(words[0] for words in named.values())
     patterns = Counter(words[:2] for words in named.values())
 
@@ -41,7 +41,7 @@ def by_variable(judgement: Judgement) -> dict[str, Row]:
 class Bands(rfm.RegressionTestPlugin):
     """Looks bands up by the stable key, and registers what the judge found.
 
-    Needs: ``kernel``, ``interface``, ``operations``, ``pattern_label()`` by setup; ``judged``
+    Needs: ``kernel``, ``interface``, ``operations``, ``pattern_label()``, ``series_arm`` by setup; ``judged``
     (:class:`Judgement` or None) after sanity.
     A check with other series than one for each of its ``operations`` gives ``keys()``.
 
@@ -74,6 +74,7 @@ class Bands(rfm.RegressionTestPlugin):
             self.ranks_per_node,
             label or self.pattern_label(),
             interface or self.interface,
+            self.series_arm,
         )
 
     def keys(self) -> list[str]:
@@ -108,7 +109,7 @@ class Bands(rfm.RegressionTestPlugin):
         references = {}
         for beginning, key in self.announced().items():
             name = f"{beginning}_observed"
-            unit = "MiB/s" if key.split("/")[1] in MOVES_BYTES else "operations/s"
+            unit = "MiB/s" if series.parts_of(key).operation in MOVES_BYTES else "operations/s"
             self.perf_variables[name] = sn.make_performance_function(sn.defer(0), unit)
             bands = self.site_bands().find(key)
             if bands is not None and bands.observed is not None:

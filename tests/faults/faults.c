@@ -4,6 +4,9 @@
  *   FAULT_KEEP_CACHE=1    posix_fadvise is answered but not done, so that nothing leaves the page cache
  *   FAULT_SLOW_CREATE=1   a file that was just made is handed over half a second later, or when a signal came
  *   FAULT_FLIP_BYTE=1     one bit of the first large pwrite is changed on its way
+ *   FAULT_FSYNC=16        an fsync of the case's file after every 16 H5Dwrite of a rank
+ *   FAULT_SPLIT=1         the first large pwrite is made in two halves
+ *   FAULT_UNALIGNED=3     HDF5 puts the third contiguous dataset 2 KiB behind where it would
  *   FAULT_LIE=mkdir       the third such call on one of the metadata kernel's objects is answered but not done; so with
  *                         open, write, stat, rename, rmdir, unlink, readdir (a name left out), H5Gcreate2, H5Dcreate2,
  *                         H5Acreate2 (another name) and H5Awrite. readdir-twice and write-flip: a name comes twice, a bit
@@ -29,6 +32,17 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* The case's file, as it was opened last. */
+static int data_fd = -1;
+
+static void sync_sometimes(void)
+{
+    static int writes;
+    const char *every = getenv("FAULT_FSYNC");
+    if (every != NULL && ++writes % atoi(every) == 0)
+        fsync(data_fd);
+}
+
 static void stretch(double begin)
 {
     const char *factor = getenv("FAULT_SLOW_HDF5");
@@ -43,6 +57,7 @@ herr_t H5Dwrite(hid_t dataset, hid_t type, hid_t memory, hid_t file, hid_t trans
     const double begin = now();
     const herr_t status = real(dataset, type, memory, file, transfer, data);
     stretch(begin);
+    sync_sometimes();
     return status;
 }
 
@@ -75,13 +90,17 @@ int posix_fadvise64(int fd, off_t offset, off_t length, int advice)
     return fadvise("posix_fadvise64", fd, offset, length, advice);
 }
 
-static ssize_t write_flipped(const char *name, int fd, const void *data, size_t bytes, off_t offset)
+static ssize_t write_otherwise(const char *name, int fd, const void *data, size_t bytes, off_t offset)
 {
     static int done;
     ssize_t (*real)(int, const void *, size_t, off_t) = dlsym(RTLD_NEXT, name);
-    if (getenv("FAULT_FLIP_BYTE") == NULL || done || bytes < 65536)
+    if ((getenv("FAULT_FLIP_BYTE") == NULL && getenv("FAULT_SPLIT") == NULL) || done || bytes < 65536)
         return real(fd, data, bytes, offset);
     done = 1;
+    if (getenv("FAULT_SPLIT") != NULL) {
+        const ssize_t half = real(fd, data, bytes / 2, offset);
+        return half + real(fd, (const char *)data + half, bytes - (size_t)half, offset + half);
+    }
     char *copy = malloc(bytes);
     memcpy(copy, data, bytes);
     copy[bytes / 2] ^= 1;
@@ -92,12 +111,12 @@ static ssize_t write_flipped(const char *name, int fd, const void *data, size_t 
 
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
-    return write_flipped("pwrite", fd, data, bytes, offset);
+    return write_otherwise("pwrite", fd, data, bytes, offset);
 }
 
 ssize_t pwrite64(int fd, const void *data, size_t bytes, off_t offset)
 {
-    return write_flipped("pwrite64", fd, data, bytes, offset);
+    return write_otherwise("pwrite64", fd, data, bytes, offset);
 }
 
 /* This is the call that lies. */
@@ -138,6 +157,8 @@ static int open_as(const char *name, const char *path, int flags, mode_t mode)
 {
     int (*real)(const char *, int, ...) = dlsym(RTLD_NEXT, name);
     const int fd = (flags & O_CREAT) != 0 && lies("open", path) ? real("/dev/null", O_WRONLY) : real(path, flags, mode);
+    if (strstr(path, "-case0-file0.h5") != NULL && path[strlen(path) - 1] == '5')
+        data_fd = fd;
     if ((flags & O_CREAT) != 0 && fd >= 0 && getenv("FAULT_SLOW_CREATE") != NULL)
         nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
     return fd;
@@ -215,6 +236,18 @@ hid_t H5Gcreate2(hid_t file, const char *name, hid_t links, hid_t creation, hid_
     char buffer[4096];
     hid_t (*real)(hid_t, const char *, hid_t, hid_t, hid_t) = dlsym(RTLD_NEXT, "H5Gcreate2");
     return real(file, other_name("H5Gcreate2", name, buffer, sizeof buffer), links, creation, access);
+}
+
+/* HDF5's own, below H5Dcreate: where a dataset's bytes are to lie in the file. */
+haddr_t H5MF_alloc(void *file, int type, hsize_t bytes);
+haddr_t H5MF_alloc(void *file, int type, hsize_t bytes)
+{
+    enum { OF_DATA = 3, SHIFT_BYTES = 2048 }; /* H5FD_MEM_DRAW */
+    static int datasets;
+    haddr_t (*real)(void *, int, hsize_t) = dlsym(RTLD_NEXT, "H5MF_alloc");
+    const char *chosen = getenv("FAULT_UNALIGNED");
+    const int shifted = chosen != NULL && type == OF_DATA && ++datasets == atoi(chosen);
+    return real(file, type, bytes + (shifted ? SHIFT_BYTES : 0)) + (shifted ? SHIFT_BYTES : 0);
 }
 
 hid_t H5Dcreate2(hid_t file, const char *name, hid_t type, hid_t space, hid_t links, hid_t creation, hid_t access)

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from iogauge.nightly import NIGHT_VARIABLE
+from iogauge.series import parts_of
 from iogauge.sites import Site
 
 HERE = Path(__file__).resolve().parent
@@ -131,8 +132,9 @@ def _expression(check: str, point: tuple[int, int], file_system: str, *pattern: 
 def _file_name(case: dict[str, str]) -> str:
     if case["fixture"]:
         return f"build.{case['partition']}.sh"
-    benchmark, _, file_system, point, *_ = case["band_key"].split("/")
-    return f"{benchmark}.{file_system}.{point}.sh"
+    parts = parts_of(case["band_key"])
+    arm = f"@{parts.arm}" if parts.arm else ""
+    return f"{parts.benchmark}.{parts.file_system}{arm}.{parts.nodes}x{parts.ranks_per_node}.sh"
 
 
 def _script(case: dict[str, str]) -> str:

@@ -1,6 +1,6 @@
 #!/bin/bash
 #SBATCH --job-name="rfm_ParticlesCheck_HASH"
-#SBATCH --ntasks=2
+#SBATCH --ntasks=4
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=1
 #SBATCH --output=rfm_job.out
@@ -14,6 +14,6 @@ export OMPI_MCA_mpi_yield_when_idle=1
 export OMPI_MCA_io=romio321
 export OMPI_MCA_btl_vader_single_copy_mechanism=none
 . ./case_folder.sh
-iogauge_case_folder shared-whole "/MINICLUSTER/fs/shared" 2179072 ext2 ext3 ext4 xfs btrfs zfs f2fs overlay
-mpirun -np 2 WORK/stage/minicluster/whole/default/KernelBuild_HASH/build/particles --dir "$IOGAUGE_CASE_DIR" --interface hdf5 --collective no --repeats 2 --warmup 0 --json records.jsonl --particles 8192 --steps 2 --locality CC --dimensions 1 --selection full --alignment 4096 --baseline interface=mpiio --baseline interface=posix
+iogauge_case_folder shared "/MINICLUSTER/fs/shared" 3227648 ext2 ext3 ext4 xfs btrfs zfs f2fs overlay
+mpirun -np 4 WORK/stage/minicluster/whole/default/KernelBuild_HASH/build/particles --dir "$IOGAUGE_CASE_DIR" --interface hdf5 --collective no --repeats 2 --warmup 0 --json records.jsonl --particles 8192 --steps 2 --locality CC --dimensions 1 --selection full --alignment 4096 --baseline interface=mpiio --baseline interface=posix
 iogauge_ended $?

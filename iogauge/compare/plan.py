@@ -1,0 +1,87 @@
+"""What is compared: the two arms, the patterns, and when to stop. Written before the job, read in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from iogauge.night import write_whole
+
+#: What a comparison leaves: its plan, a line for each run, one for each file that an arm read, and one for each pattern with
+#: what the arms do otherwise.
+PLAN_FILE, RUNS_FILE, EXCHANGES_FILE = "plan.json", "runs.jsonl", "exchanges.jsonl"
+OTHERWISE_FILE = "otherwise.jsonl"
+LEFT = (PLAN_FILE, RUNS_FILE, EXCHANGES_FILE, OTHERWISE_FILE)
+
+#: The tag of the check's cases for any two arms; and what stands between two arms in their names, where no environ has it.
+COMPARE, AND = "compare", "~"
+
+#: Names two arms for the check, which are no environs of the site perhaps.
+ARMS_VARIABLE = "IOGAUGE_ARMS"
+
+Text = Annotated[str, Field(min_length=1)]
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Arm(_Value):
+    """One build: ``programs`` is the folder of its kernels, ``launch`` the words that start a program on all ranks,
+    ``environment`` what is set for it besides. ``hdf5`` is the version that it has to load, where it is given."""
+
+    name: Text
+    programs: Path
+    launch: tuple[Text, ...]
+    environment: dict[str, str] = {}
+    hdf5: str | None = None
+
+
+class Pattern(_Value):
+    """A kernel with its options, but for ``--dir``, ``--json``, ``--repeats`` and ``--warmup``."""
+
+    name: Text
+    kernel: Text
+    options: tuple[str, ...] = ()
+
+
+class Plan(_Value):
+    """What is compared on which ``file_system`` of which ``site``.
+
+    ``seed`` draws the order of everything. ``ranks`` are those that the arms' launchers start; ``repeats`` of a run, of which
+    the best counts. ``margin``: a fraction of the first arm's rate. ``alpha``: how often anything may be found where nothing
+    is. ``exchange``: each arm also reads the others' files, once; ``count``: the calls of both are counted; ``prove``: it is
+    looked at first that they are two builds and differ in nothing but HDF5 and MPI.
+    """
+
+    schema_: Literal["iogauge.plan/1"] = Field(default="iogauge.plan/1", alias="schema")
+    site: Text
+    file_system: Text
+    arms: tuple[Arm, Arm]
+    ranks: Annotated[int, Field(gt=0)]
+    patterns: Annotated[tuple[Pattern, ...], Field(min_length=1)]
+    seed: int
+    repeats: Annotated[int, Field(gt=0)] = 1
+    margin: Fraction = 0.05
+    alpha: Fraction = 0.05
+    time_limit_seconds: Annotated[float, Field(gt=0)] = 900
+    exchange: bool = True
+    count: bool = True
+    prove: bool = True
+    run_seconds: Annotated[float, Field(gt=0)] = 120
+
+    @model_validator(mode="after")
+    def _two_different(self) -> Plan:
+        if self.arms[0].name == self.arms[1].name:
+            raise ValueError(f"arms: {self.arms[0].name!r} twice; two arms are compared")
+        names = [pattern.name for pattern in self.patterns]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"patterns: {twice!r} twice")
+        return self
+
+    def save(self, path: Path) -> None:
+        """Write it whole or not at all."""
+        write_whole(path, self.model_dump_json(by_alias=True, indent=1) + "\n")

@@ -1,0 +1,1 @@
+"""Telling people and programs what the nights found: messages on a change of state, JUnit XML, Prometheus' text."""

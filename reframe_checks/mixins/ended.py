@@ -1,0 +1,52 @@
+"""Why a job did not end as it should: in the scheduler's, the guard's, the program's or the shell's words."""
+
+import re
+from pathlib import Path
+
+import reframe as rfm
+from reframe.core.builtins import run_before
+
+from iogauge.scheduler import SLURM, why_cancelled, why_ended
+
+
+class Ended(rfm.RegressionTestPlugin):
+    """Keeps the program's exit code, which ReFrame does not tell; ``voice`` is the word before ``: error:`` in what it says,
+    where it is not ``kernel``; ``program`` is what it is called there."""
+
+    voice = ""
+    program = "kernel"
+
+    @run_before("run")
+    def keep_exit_code(self):
+        self.postrun_cmds = ["iogauge_ended $?", *self.postrun_cmds]
+        self.keep_files += ["exit_code.txt"]
+
+    def failure(self) -> str:
+        """Empty when the job ended as it should."""
+        stage = Path(self.stagedir)
+        code = stage / "exit_code.txt"
+        text = code.read_text(encoding="utf-8").strip() if code.exists() else ""
+        if text == "0":
+            return ""
+        said_in = stage / str(self.stderr)
+        errors = said_in.read_text(encoding="utf-8", errors="replace") if said_in.exists() else ""
+        said = re.findall(rf"^(?:iogauge: guard|{self.voice or self.kernel}: error): (.*)$", errors, re.MULTILINE)
+        cause = why_ended(self.job.state, errors)
+        if cause:
+            return f"the job was ended before its time: {cause}{self._why_cancelled()}"
+        ended = (
+            f"the {self.program} ended with exit code {text}"
+            if text
+            else f"the job ended before the {self.program} did"
+        )
+        last = [line for line in errors.splitlines() if line.strip(" -")][-3:]
+        afterwards = stage / "free_afterwards.txt"
+        free = f"; {afterwards.read_text(encoding='utf-8').strip()}" if afterwards.exists() else ""
+        return f"{ended}: {said[0] if said else ' / '.join(last) or 'nothing on stderr'}{free}"
+
+    def _why_cancelled(self) -> str:
+        if "CANCELLED" not in (self.job.state or "") or self.current_partition.scheduler.registered_name not in SLURM:
+            return ""
+        waited = self.job.max_pending_time if self.job.is_cancelling else None
+        reason = why_cancelled(self.job.jobid, self.job.submit_time, waited)
+        return f"; {reason}" if reason else ""

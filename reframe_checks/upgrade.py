@@ -1,0 +1,240 @@
+"""Two builds of HDF5 or MPI in one allocation: pairs of runs of each pattern until it is decided which is slower."""
+
+import os
+import random
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+import reframe.utility.typecheck as typ
+from reframe.core.backends import getlauncher
+from reframe.core.builtins import loggable, parameter, run_after, run_before, sanity_function, variable
+from reframe.core.runtime import runtime
+
+from iogauge import __version__
+from iogauge.arms import BUILD_OPTIONS, build, resolve
+from iogauge.arms import Arm as AnyArm
+from iogauge.compare.plan import AND, ARMS_VARIABLE, COMPARE, LEFT, PLAN_FILE, RUNS_FILE, Arm, Plan
+from iogauge.compare.result import of_folder
+from iogauge.compare.suite import bytes_written, patterns
+from iogauge.errors import Refusal
+
+from .mixins.axes import CHECKOUT, Axes, environ_of, site_test, sites
+from .mixins.ended import Ended
+from .mixins.file_system import CASE_FOLDER, OwnFolder
+from .mixins.kernel import KernelBuild
+from .mixins.scheduling import OneAtATime
+
+
+def _environs_by_partition() -> dict[str, list[str]]:
+    return {p.fullname: [e.name for e in p.environs] for p in runtime().system.partitions if p.fullname in sites()}
+
+
+def _pairs() -> list[str]:
+    """What the suite compares: the first environ of each partition with all its others; and the two arms, any that
+    :mod:`iogauge.arms` knows, that ``iogauge compare`` asks for."""
+    asked = [os.environ[ARMS_VARIABLE]] if ARMS_VARIABLE in os.environ else []
+    suite = [AND.join((names[0], other)) for names in _environs_by_partition().values() for other in names[1:]]
+    return list(dict.fromkeys([*suite, *asked])) or [AND]
+
+
+@rfm.simple_test
+class ArmBuild(KernelBuild):
+    """The kernels of one arm, with the options that every arm has."""
+
+    valid_systems = list(sites())
+    valid_prog_environs = ["*"]
+    tags = {COMPARE, "upgrade"}
+
+    def _configure(self):
+        super()._configure()
+        self.build_system.config_opts = list(dict.fromkeys([*self.build_system.config_opts, *BUILD_OPTIONS]))
+
+
+class Asked(rfm.RegressionTestPlugin):
+    """What is asked of one comparison, and not of a site."""
+
+    repeats = variable(int, value=3)
+    alpha = variable(float, value=0.05)
+    libver = variable(str, value="earliest")
+    #: 0: drawn, and recorded.
+    seed = variable(int, value=0)
+    #: A part of the patterns' names; empty: all.
+    only = variable(str, value="")
+    #: The folder of an interrupted comparison, to go on with.
+    resume = variable(str, value="")
+
+    suite_version = variable(str, value=__version__, loggable=True)
+    comparison = variable(typ.Dict, value={}, loggable=True)
+
+
+@site_test
+class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegressionTest):
+    """The second arm against the first, on the same nodes and file system, file by file and rate by rate.
+
+    Only a slower arm, or a file that the other cannot read, fails the test.
+    """
+
+    kernel = "upgrade"
+    voice = "compare"
+    program = "comparison"
+    arms = parameter(_pairs(), type=str, loggable=True)
+    sourcesdir = str(CHECKOUT / "reframe_checks" / "src")
+
+    mebibytes = variable(int, value=8)
+    margin = variable(float, value=0.05)
+    time_limit_minutes = variable(float, value=15.0)
+
+    @classmethod
+    def tried_on(cls, params):
+        at, file_system = (params["nodes"], params["ranks_per_node"]), params["file_system"]
+        known = _environs_by_partition()
+        environs = {name for names in known.values() for name in names}
+        own = environs & set(params["arms"].split(AND))
+        return [
+            name
+            for name, site in sites().items()
+            if params["arms"] != AND
+            and own <= set(known[name])
+            and file_system in site.file_systems
+            and at == site.points_of(file_system)[-1]
+        ]
+
+    @run_after("init")
+    def choose_suites(self):
+        first, second = self.arms.split(AND)
+        in_suite = any(first == names[0] and second in names[1:] for names in _environs_by_partition().values())
+        self.tags = {COMPARE, "upgrade"} if in_suite else {COMPARE}
+
+    @run_after("init")
+    def need_builds(self):
+        """Environs are built by ReFrame; other arms when the job is made."""
+        known = _environs_by_partition()[self.valid_systems[0]]
+        own = [name for name in self.arms.split(AND) if name in known]
+        self.valid_prog_environs = own[-1:] or known[:1]
+        if own:
+            self.depends_on("ArmBuild", lambda mine, theirs: mine[0] == theirs[0] and theirs[1] in own)
+
+    @loggable
+    @property
+    def arm_names(self):
+        return self.arms.split(AND)
+
+    def bytes_written(self):
+        return bytes_written(self.mebibytes, self.num_tasks)
+
+    def _chosen(self):
+        chosen = tuple(p for p in patterns(self.mebibytes, libver=self.libver) if self.only in p.name)
+        if not chosen:
+            known = ", ".join(p.name for p in patterns(self.mebibytes))
+            raise Refusal(f"no pattern has {self.only!r} in its name; there are {known}")
+        return chosen
+
+    @run_before("run")
+    def write_plan(self):
+        earlier = Path(self.resume) if self.resume else None
+        plan = Plan(
+            site=self.current_system.name,
+            file_system=self.file_system,
+            ranks=self.num_tasks,
+            arms=tuple(map(self._arm, self.arm_names)),
+            patterns=self._chosen(),
+            seed=self._seed(earlier),
+            repeats=self.repeats,
+            margin=self.margin,
+            alpha=self.alpha,
+            time_limit_seconds=60 * self.time_limit_minutes,
+        )
+        if earlier is not None:
+            self._take_up(earlier, plan)
+        plan.save(Path(self.stagedir, PLAN_FILE))
+        # Warm-up and files across arms come before the clock starts, the pair that runs when it stops after it.
+        self.time_limit = 60 * self.time_limit_minutes + 60 * len(plan.patterns) + 300
+        self.keep_files += LEFT
+
+    def _seed(self, earlier):
+        if earlier is not None:
+            return Plan.model_validate_json((earlier / PLAN_FILE).read_bytes()).seed
+        return self.seed or random.SystemRandom().randrange(1, 1 << 31)
+
+    def _take_up(self, earlier, plan):
+        """The runs of an earlier comparison. Raises :class:`Refusal` when it was another one."""
+        theirs = Plan.model_validate_json((earlier / PLAN_FILE).read_bytes())
+        for name in ("patterns", "repeats", "alpha", "margin"):
+            if getattr(plan, name) != getattr(theirs, name):
+                raise Refusal(f"{earlier}: was a comparison with other {name}; start a new one")
+        if [arm.name for arm in plan.arms] != [arm.name for arm in theirs.arms]:
+            raise Refusal(f"{earlier}: was a comparison of other arms; start a new one")
+        for name in LEFT[1:]:
+            if (earlier / name).exists():
+                whole = (earlier / name).read_bytes().rpartition(b"\n")
+                Path(self.stagedir, name).write_bytes(whole[0] + whole[1])
+
+    def _arm(self, name) -> Arm:
+        environ = next((e for e in self.current_partition.environs if e.name == name), None)
+        if environ is None:
+            return self._other_arm(resolve(name, self.current_system.name))
+        extras = environ_of(environ)
+        built = self.getdep("ArmBuild", environ=name, part=self.current_partition.name)
+        launch = self._launch(name, _load_commands(environ), extras.launcher)
+        return Arm(name=name, programs=built.path("particles").parent, launch=launch, hdf5=extras.hdf5)
+
+    def _other_arm(self, arm: AnyArm) -> Arm:
+        kernels = build(arm)
+        commands = [*(f"module load {shlex.quote(module)}" for module in arm.modules)]
+        commands += [f"export {key}={shlex.quote(value)}" for key, value in arm.variables.items()]
+        launch = self._launch(arm.name, commands, arm.launcher)
+        return Arm(name=arm.name, programs=kernels.folder, launch=launch, hdf5=arm.hdf5)
+
+    def _launch(self, name, commands, launcher):
+        """A script that starts a program on all ranks in an arm's environment."""
+        words = shlex.split(self.launcher_command())
+        if launcher is not None and not Path(words[0]).name.startswith("srun"):
+            words[:1] = shlex.split(launcher)
+        script = Path(self.stagedir, f"arm-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.sh")
+        lines = ["#!/usr/bin/env bash", *commands, f'exec {shlex.join(words)} "$@"']
+        script.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return "bash", str(script)
+
+    @run_before("run", always_last=True)
+    def set_command(self):
+        self.executable = shlex.quote(sys.executable)
+        self.executable_opts = ["-m iogauge.compare.driver", PLAN_FILE, f'"{CASE_FOLDER}"', RUNS_FILE]
+        self.env_vars["PYTHONPATH"] = os.pathsep.join([str(CHECKOUT), "$PYTHONPATH"])
+        self.job.launcher = getlauncher("local")()
+
+    @sanity_function
+    def is_compared(self):
+        stage = Path(self.stagedir)
+        problem = self.failure()
+        decided = sn.evaluate(sn.findall("^all is decided$", self.stdout))
+        found = of_folder(stage, stopped="broken" if problem else "decided" if decided else "time", problem=problem)
+        self.comparison = found.model_dump(mode="json", by_alias=True)
+        self.compared = found
+        return sn.assert_true(found.exit_code < 2, f"no verdict: {found.problem or 'no pair was finished'}")
+
+    @run_before("performance")
+    def register(self):
+        """A ratio for each operation; the ones that are proven slower make ReFrame fail the test."""
+        references = {}
+        for result in self.compared.results if not self.is_dry_run() else ():
+            for metric, found in (("observed", result.observed), ("raw", result.raw)):
+                if found is not None:
+                    name = re.sub(r"\W+", "_", f"{result.name}_{metric}")
+                    self.perf_variables[name] = sn.make_performance_function(sn.defer(found.ratio), "1")
+                    if found.finding == "slower":
+                        references[name] = (1.0, -1e-9, None, "1")
+        if references:
+            self.reference = {self.current_partition.fullname: references}
+
+
+def _load_commands(environ) -> list[str]:
+    modules = runtime().modules_system
+    return [
+        *environ.prepare_cmds,
+        *(line for module in environ.modules_detailed for line in modules.emit_load_commands(**module)),
+        *(f"export {name}={value}" for name, value in environ.env_vars.items()),
+    ]

@@ -1,0 +1,12 @@
+#!/bin/bash
+export OMPI_MCA_btl_vader_single_copy_mechanism=none
+export OMPI_MCA_pml=ob1
+export OMPI_MCA_btl=self,vader
+export LD_PRELOAD=
+export SLOW_STORAGE_FOLDER=
+export SLOW_STORAGE_MIB_S=
+export SLOW_STORAGE_SLOWDOWN=
+. ./case_folder.sh
+iogauge_case_folder memory "/dev/shm" 2691072 tmpfs ramfs
+mpirun -np 2 WORK/stage/demo/default/default/KernelBuild_HASH/build/metadata --dir "$IOGAUGE_CASE_DIR" --interface posix --collective no --repeats 7 --warmup 1 --json records.jsonl --objects 200 --directory shared --depth 0 --branch 1 --leaves no --bytes 0 --file-per-process no --collective-metadata no --libver earliest
+iogauge_ended $?
