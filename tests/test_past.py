@@ -271,7 +271,7 @@ def test_a_process_that_breaks_is_told_in_its_own_words(runs, monkeypatch):
 
 
 def test_a_history_of_the_version_before_is_migrated_with_all_nights(history, tmp_path):
-    """Revision 0001 knew of no origin and remembered no states and no comparisons, and kept a switch where the summaries are."""
+    """Revision 0001 knew of no origin, states and comparisons, and kept a switch where the summaries are."""
     first = tmp_path / "first.sqlite"
     current = History(str(first))
     ingest(current, written(tmp_path / "a.json", one_night(0)))

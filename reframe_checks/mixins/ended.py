@@ -35,9 +35,7 @@ class Ended(rfm.RegressionTestPlugin):
         if cause:
             return f"the job was ended before its time: {cause}{self._why_cancelled()}"
         ended = (
-            f"the {self.called} ended with exit code {text}"
-            if text
-            else f"the job ended before the {self.called} did"
+            f"the {self.called} ended with exit code {text}" if text else f"the job ended before the {self.called} did"
         )
         last = [line for line in errors.splitlines() if line.strip(" -")][-3:]
         afterwards = stage / "free_afterwards.txt"
