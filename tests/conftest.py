@@ -127,7 +127,7 @@ def run_mpi(ranks: int, *command: str | Path, launcher: str = "mpirun", **kwargs
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=kwargs.pop("timeout", 120),
         env=environment,
         **kwargs,
     )

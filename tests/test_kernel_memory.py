@@ -33,7 +33,7 @@ def test_a_rank_needs_its_buffers_and_64_mib(kernels, tmp_path, name):
     options, buffers = CASES[name]
     kernel = kernels / name.partition("-")[0]
     once = ("--repeats", "1", "--warmup", "0", "--fsync", "no", "--drop-cache", "no")
-    done = run_mpi(2, sys.executable, "-c", PEAK, kernel, "--dir", tmp_path, *once, *options)
+    done = run_mpi(2, sys.executable, "-c", PEAK, kernel, "--dir", tmp_path, *once, *options, timeout=600)
     assert done.returncode == 0, done.stderr
     peaks = [int(line.split()[1]) for line in done.stderr.splitlines() if line.startswith("peak")]
     assert len(peaks) == 2
