@@ -13,7 +13,7 @@ from pathlib import Path
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 from reframe.core.decorators import _register_test
-from reframe.core.runtime import runtime
+from reframe.core.runtime import runtime, valid_sysenv_comb
 
 from iogauge.check_options import CheckOptions
 from iogauge.errors import InputError
@@ -212,5 +212,19 @@ class Axes(rfm.RegressionTestPlugin):
 
     @property
     def series_arm(self) -> str:
-        """What the keys of series in the current partition and environ have behind their ``@``; from setup on."""
+        """What the keys of series in the current partition and environ have behind their ``@``; empty before setup."""
+        if self.current_partition is None:
+            return ""
         return arm_of(self.file_system, self.current_partition.name, self.current_environ.name, partitions())
+
+    @property
+    def series_arms(self) -> list[str]:
+        """Those of all partitions and environs where the test can run, or of the current ones from setup on."""
+        if self.current_partition is not None:
+            return [self.series_arm]
+        found = valid_sysenv_comb(self.valid_systems, self.valid_prog_environs)
+        return [
+            arm_of(self.file_system, partition.name, environ.name, partitions())
+            for partition, environs in found.items()
+            for environ in environs
+        ]

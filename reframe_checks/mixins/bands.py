@@ -88,7 +88,11 @@ class Bands(rfm.RegressionTestPlugin):
     @loggable
     @property
     def series_keys(self):
-        return list(self.announced().values())
+        """Before setup those of all partitions and environs where the test can run."""
+        keys = self.announced().values()
+        if self.current_partition is not None:
+            return list(keys)
+        return [f"{key}@{arm}" if arm else key for arm in self.series_arms for key in keys]
 
     @run_after("setup")
     def look_up_bands(self):
