@@ -56,7 +56,7 @@ NIGHTS_TO_END = 5
 
 WHOLE = f"the whole file system {FILE_SYSTEM}"
 
-#: Nights that have to stay silent. More take longer and show no more; the test has 30.
+#: Nights that have to stay silent. More take longer and show no more; the test has 16.
 SILENT_NIGHTS = 4
 
 #: So large a part of the silent nights may have a transient.

@@ -79,6 +79,14 @@ def darshan() -> dict[str, str]:
     return {name: path for name, path in named.items() if path}
 
 
+def kernels() -> dict[str, str]:
+    """Kernels that are built already, for an environment's extras: the folder in ``IOGAUGE_KERNELS``; without, each run builds
+    them. They have to be those of this checkout, and of the environment's MPI and HDF5.
+    """
+    folder = os.environ.get("IOGAUGE_KERNELS", "")
+    return {"kernels": folder} if folder else {}
+
+
 def account(option: str = "--account=", *, required: bool = False) -> list[str]:
     """The scheduler's option that says whom jobs are charged to: ``IOGAUGE_ACCOUNT``, which no configuration knows.
 

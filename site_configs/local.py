@@ -54,7 +54,7 @@ site_configuration = {
             "cxx": "",
             "ftn": "",
             "target_systems": ["local"],
-            "extras": common.darshan(),
+            "extras": {**common.darshan(), **common.kernels()},
         }
     ],
     # Cases take a second or two: look more often than ReFrame would, so that none waits for the next look.

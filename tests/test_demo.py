@@ -1,6 +1,7 @@
 """The demonstration, whole: a row of real nights on a storage that gets 20 % slower is silent, then finds it, then its end.
 
-It is played once, as scripts/demo plays it, with 30 nights that have to stay silent; what each night left is looked at here.
+It is played once, as scripts/demo plays it, with 30 nights that have to stay silent, 14 of them the reference; what each night
+left is looked at here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from iogauge.combined import read_night
 from iogauge.night import Night
 from iogauge.verdict import of_file_systems
 
-SILENT = 30
+#: With those of the reference 30 nights that have to be silent.
+SILENT = 16
 
 #: By the detector's definition of a transient (three scales low), and one more for a machine that others use.
 TRANSIENTS_BY_CHANCE = 3
@@ -104,7 +106,7 @@ def test_every_night_is_a_real_one_of_a_date_of_its_own(nights: list[Night]) -> 
     for night in nights:
         assert night.complete
         assert len(list(night.rows)) == 4
-        assert all(len(row.repeats) == 3 for _, row in night.rows)
+        assert all(len(row.observed_repeats) == 3 for _, row in night.rows)
 
 
 def test_nothing_is_said_of_the_first_nights(nights: list[Night]) -> None:
@@ -135,7 +137,8 @@ def test_it_is_named_with_what_when_and_how_much(nights: list[Night]) -> None:
     said = named(found[-1])
     assert said.startswith("the whole file system memory is ")
     began = date.fromisoformat(said.split(" since ")[1][:10])
-    assert abs(began - found[0].started.date()) <= timedelta(days=2), said
+    # The one slow night, three nights before, may be counted in: it was one.
+    assert abs(began - found[0].started.date()) <= timedelta(days=3), said
     lost = int(said.split(" % slower")[0].split()[-1])
     assert 12 <= lost <= 28, said
 

@@ -35,10 +35,11 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """Runs and data of this test alone."""
+def environment(tmp_path: Path, kernels: Path) -> dict[str, str]:
+    """Runs and data of this test alone, with kernels that are built already."""
     (tmp_path / "scratch").mkdir()
-    return {**os.environ, "IOGAUGE_HOME": str(tmp_path / "home"), "IOGAUGE_SCRATCH": str(tmp_path / "scratch")}
+    folders = {"HOME": tmp_path / "home", "SCRATCH": tmp_path / "scratch", "KERNELS": kernels}
+    return {**os.environ, **{f"IOGAUGE_{name}": str(folder) for name, folder in folders.items()}}
 
 
 def start(environment: dict[str, str], *arguments: str) -> subprocess.Popen[str]:
@@ -183,6 +184,7 @@ def test_kernels_that_do_not_build_are_said_and_exit_2(tmp_path, environment):
     (tools / "mpicc").write_text("#!/bin/sh\necho 'licence server not reached' >&2\nexit 1\n")
     (tools / "mpicc").chmod(0o755)
     environment["PATH"] = f"{tools}:{environment['PATH']}"
+    del environment["IOGAUGE_KERNELS"]
     code, out, _ = run(environment, "--name", ONE_RANK_CC, *SMALL)
     assert code == 2
     assert "the kernels could not be built" in out

@@ -22,7 +22,6 @@ from iogauge.errors import InputError, Refusal
 from iogauge.history.cli import at_history
 from iogauge.history.comparisons import record
 from iogauge.history.database import History
-from iogauge.report.comparison import write_page
 
 COMPARISON_FILE = "comparison.json"
 
@@ -208,6 +207,8 @@ def _interrupted(folder: Path, problem: str) -> list[tuple[Comparison, Path]]:
 
 def _keep(comparison: Comparison, stage: Path) -> tuple[Comparison, Path]:
     """Copy what a comparison leaves in ``stage`` to where the next one does not remove it."""
+    from iogauge.report.comparison import write_page  # with matplotlib, which takes a second to load
+
     began = comparison.started or datetime.now(timezone.utc)
     kept = _kept() / f"{began:%Y%m%dT%H%M%SZ}-{comparison.file_system}"
     kept.mkdir(parents=True, exist_ok=True)

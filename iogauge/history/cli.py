@@ -18,7 +18,6 @@ from iogauge.command import answers, new_console
 from iogauge.errors import InputError
 from iogauge.history import operators
 from iogauge.history.database import HISTORY_VARIABLE, History
-from iogauge.history.export import export
 from iogauge.history.ingest import Outcome, ingest, nights_in
 from iogauge.history.reading import count_by_series, list_series
 from iogauge.history.schema import cases, marks, runs
@@ -164,6 +163,8 @@ def export_command(file: Path, site: str | None, location: str | None) -> None:
 
     Example: iogauge history export nights.parquet
     """
+    from iogauge.history.export import export  # with pyarrow, which takes its time to load
+
     with History(location).reading() as connection:
         click.echo(f"{file}: {export(connection, file, site)} rows")
 

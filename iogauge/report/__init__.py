@@ -12,7 +12,6 @@ from iogauge import __version__, terminal
 from iogauge.judge import RatioRow, Row
 from iogauge.machine import Load
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night, write_whole
-from iogauge.report import plots
 from iogauge.verdict import VERDICTS, Verdict, of_file_systems, rate
 
 #: Of a machine at rest: above these, others worked on it during the night.
@@ -22,6 +21,8 @@ _BUSY_STEAL_FRACTION = 0.02
 
 def render(night: Night) -> str:
     """The page; it needs no network and no script."""
+    from iogauge.report import plots  # matplotlib takes a second to load, and most commands draw nothing
+
     environment = Environment(
         loader=PackageLoader("iogauge.report", "."),
         autoescape=True,
