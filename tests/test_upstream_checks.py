@@ -85,7 +85,7 @@ def test_a_program_is_found_by_a_variable_and_by_the_environments_extras(site):
         (folder / name).write_text("#!/bin/sh\nexit 1\n")
         (folder / name).chmod(0o755)
     config = site / "site_configs" / "local.py"
-    old = '"extras": common.darshan()'
+    old = '"extras": {**common.darshan(), **common.kernels()}'
     assert old in config.read_text()
     config.write_text(config.read_text().replace(old, f'"extras": {{"programs": {{"benchio": "{folder}"}}}}'))
     done, _ = reframe(site, "-l", "-S", f"IorCheck.program={folder}", **nowhere(site))
