@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from iogauge.assess.record import Assessment
 from iogauge.darshan.overhead import spread
@@ -20,6 +20,7 @@ from iogauge.errors import InputError
 from iogauge.judge import Judgement, Row, invalid, skipped
 from iogauge.machine import Machine
 from iogauge.measurement import Software
+from iogauge.validation import read_record
 from iogauge.verdict import VERDICTS, Told, Verdict, told
 
 #: Nights that a series needs before a site band can be fitted to it (docs/reading-a-verdict.md).
@@ -131,14 +132,7 @@ class Night(_Record):
     @classmethod
     def load(cls, path: Path) -> Night:
         """Read a record. Raises :class:`InputError` for what is not one."""
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", file=path) from error
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(map(str, first["loc"])) or None
-            raise InputError(f"no record of a night: {first['msg']}", file=path, key=key) from error
+        return read_record(cls, path, "a night")
 
 
 def night_of(begun: datetime) -> date:

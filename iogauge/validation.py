@@ -130,3 +130,15 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((m for m in map(_model_in, get_args(annotation)) if m is not None), None)
+
+
+def read_record(model: type[Model], path: Path, what: str) -> Model:
+    """A record that was kept as JSON; ``what`` it is, for the message. Raises :class:`InputError` for what is not one."""
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or None
+        raise InputError(f"no record of {what}: {first['msg']}", file=path, key=key) from error

@@ -11,13 +11,13 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from iogauge.detect import History, Track
 from iogauge.detect.nights import Dates
 from iogauge.detect.verdicts import WORDS, Word
-from iogauge.errors import InputError
 from iogauge.measurement import Unit
+from iogauge.validation import read_record
 
 
 class _Value(BaseModel):
@@ -148,14 +148,7 @@ class Assessment(_Value):
     @classmethod
     def load(cls, path: Path) -> Assessment:
         """Read a record. Raises :class:`InputError` for what is not one."""
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", file=path) from error
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(map(str, first["loc"])) or None
-            raise InputError(f"no record of an assessment: {first['msg']}", file=path, key=key) from error
+        return read_record(cls, path, "an assessment")
 
     @property
     def tonight(self) -> tuple[SeriesState, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from iogauge.compare.exchange import Exchange, sizes, unreadable
 from iogauge.compare.lines import read_lines
@@ -15,10 +15,11 @@ from iogauge.compare.otherwise import Otherwise
 from iogauge.compare.plan import EXCHANGES_FILE, OTHERWISE_FILE, PLAN_FILE, RUNS_FILE, Plan
 from iogauge.compare.runs import Run, rates_of, read_runs, whole_pairs
 from iogauge.compare.sequential import Finding, Outcome, judge
-from iogauge.errors import InputError, Refusal
+from iogauge.errors import Refusal
 from iogauge.history.comparisons import Compared, Step
 from iogauge.measurement import SOFTWARE_NAMES, Software
 from iogauge.night import write_whole
+from iogauge.validation import read_record
 
 Stopped = Literal["decided", "time", "interrupted", "broken"]
 
@@ -118,15 +119,8 @@ class Comparison(_Value):
 
     @classmethod
     def load(cls, path: Path) -> Comparison:
-        """Raises :class:`InputError` for what is none."""
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except OSError as error:
-            raise InputError(str(error.strerror), file=path) from error
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise InputError(f"no comparison: {where}: {first['msg']}", file=path) from error
+        """Read a record. Raises :class:`InputError` for what is not one."""
+        return read_record(cls, path, "a comparison")
 
 
 def of_folder(folder: Path, *, stopped: Stopped, problem: str = "") -> Comparison:
