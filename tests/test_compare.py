@@ -344,5 +344,5 @@ def test_a_comparison_is_kept_and_what_is_none_is_refused(tmp_path: Path) -> Non
     comparison.save(tmp_path / "comparison.json")
     assert Comparison.load(tmp_path / "comparison.json") == comparison
     (tmp_path / "comparison.json").write_text("{}")
-    with pytest.raises(InputError, match="no comparison"):
+    with pytest.raises(InputError, match="no record of a comparison"):
         Comparison.load(tmp_path / "comparison.json")
