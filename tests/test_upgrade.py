@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -165,6 +166,16 @@ def test_the_page_says_what_is_slower_what_differs_and_what_to_do() -> None:
     assert "<b>" not in text
     assert text.count("<svg") == 1
     assert "://" not in text.replace("http://www.w3.org", "")
+
+
+@pytest.mark.parametrize("finding", ["slower", "undecided", "not slower", "faster"])
+def test_every_finding_has_a_colour_and_a_symbol(finding: str) -> None:
+    results = tuple(one.model_copy(update={"observed": ratio(finding, 0.9)}) for one in compared().results)
+    text = page.render(compared(results=results))
+    (banner,) = re.findall(r'<div class="banner ([\w-]+)">', text)
+    style = text[: text.index("</style>")]
+    for look in {banner, *re.findall(r'<span class="verdict ([\w-]+)">', text)}:
+        assert re.search(rf"\.{look}\b", style), look
 
 
 def test_the_page_of_a_broken_comparison_has_no_verdict() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from iogauge import __version__, terminal
 from iogauge.judge import RatioRow, Row
 from iogauge.machine import Load
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night, write_whole
+from iogauge.report.templates import environment
 from iogauge.verdict import VERDICTS, Verdict, of_file_systems, rate
 
 #: Of a machine at rest: above these, others worked on it during the night.
@@ -23,14 +23,8 @@ def render(night: Night) -> str:
     """The page; it needs no network and no script."""
     from iogauge.report import plots  # matplotlib takes a second to load, and most commands draw nothing
 
-    environment = Environment(
-        loader=PackageLoader("iogauge.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(
+    made = environment()
+    made.globals.update(
         {
             "rate": rate,
             "look": look,
@@ -44,7 +38,7 @@ def render(night: Night) -> str:
         }
     )
     verdict, words = banner(night)
-    return environment.get_template("night.html.j2").render(
+    return made.get_template("night.html.j2").render(
         night=night,
         name=night.started.strftime("%Y%m%dT%H%M%SZ"),
         headline=terminal.headline(night),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from iogauge import __version__, terminal
@@ -14,9 +13,10 @@ from iogauge.compare.result import Comparison, Ratio, Result, in_words, next_ste
 from iogauge.judge import Limits
 from iogauge.night import write_whole
 from iogauge.report import plots
+from iogauge.report.templates import environment
 
 #: Finding to the words and the classes that the night's page has for verdicts.
-_CLASSES = {"slower": "regressed", "undecided": "noisy", "not slower": "pass", "faster": "improved"}
+_CLASSES = {"slower": "regressed", "undecided": "too-noisy", "not slower": "pass", "faster": "improved"}
 _SYMBOLS = {"slower": "▼", "undecided": "~", "not slower": "✓", "faster": "▲"}
 _METRICS = {"observed": "open to close", "raw": "transfers only"}
 
@@ -33,7 +33,7 @@ def headline(comparison: Comparison) -> tuple[str, str]:
     if strange := unreadable(comparison.exchanges):
         return "regressed", f"{len(strange)} files do not pass from one arm to the other"
     if left := comparison.counts["undecided"]:
-        return "noisy", f"Nothing is slower in {second} so far; {left} of {of} are undecided"
+        return "too-noisy", f"Nothing is slower in {second} so far; {left} of {of} are undecided"
     return "pass", f"{second} is not slower than {first} by more than {comparison.margin:.0%}"
 
 
@@ -82,28 +82,25 @@ def _limits(ratio: Ratio) -> Limits | None:
 
 def render(comparison: Comparison) -> str:
     """The page; it needs no network and no script."""
-    environment = Environment(
-        loader=PackageLoader("iogauge.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     look, words = headline(comparison)
-    return environment.get_template("comparison.html.j2").render(
-        comparison=comparison,
-        look=look,
-        words=words,
-        steps=next_steps(comparison),
-        forest=[(title, Markup(svg)) for title, svg in forest(comparison)],
-        classes=_CLASSES,
-        symbols=_SYMBOLS,
-        in_words=in_words,
-        rate=terminal.rate,
-        median=statistics.median,
-        unreadable=unreadable(comparison.exchanges),
-        sizes=sizes(comparison.exchanges),
-        version=__version__,
+    return (
+        environment()
+        .get_template("comparison.html.j2")
+        .render(
+            comparison=comparison,
+            look=look,
+            words=words,
+            steps=next_steps(comparison),
+            forest=[(title, Markup(svg)) for title, svg in forest(comparison)],
+            classes=_CLASSES,
+            symbols=_SYMBOLS,
+            in_words=in_words,
+            rate=terminal.rate,
+            median=statistics.median,
+            unreadable=unreadable(comparison.exchanges),
+            sizes=sizes(comparison.exchanges),
+            version=__version__,
+        )
     )
 
 

@@ -24,6 +24,7 @@ from iogauge.assess.record import Assessed, FileSystemState, Timeline
 from iogauge.errors import InputError
 from iogauge.night import Case, Night
 from iogauge.report import figures, words
+from iogauge.report.templates import environment
 from iogauge.report.words import Evidence, Shown
 from iogauge.verdict import percent, rate
 
@@ -275,14 +276,8 @@ def _empty(key: str) -> Timeline:
 
 
 def _environment(pages: _Pages) -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("iogauge.report", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(
+    made = environment()
+    made.globals.update(
         {
             "site": pages.assessment,
             "pages": pages,
@@ -295,10 +290,10 @@ def _environment(pages: _Pages) -> jinja2.Environment:
             "compared_nights": figures.COMPARED_NIGHTS,
         }
     )
-    environment.filters["percent"] = percent
-    environment.filters["script"] = lambda text: Markup(_harmless(text))
-    environment.filters["slug"] = lambda word: word.replace(" ", "-")
-    return environment
+    made.filters["percent"] = percent
+    made.filters["script"] = lambda text: Markup(_harmless(text))
+    made.filters["slug"] = lambda word: word.replace(" ", "-")
+    return made
 
 
 def _harmless(text: str) -> str:
