@@ -189,16 +189,13 @@ def test_the_arguments_and_the_exit_code_are_the_commands_own(ready: Path) -> No
     assert (done.returncode, done.stdout) == (7, "['nightly', '--name', 'two words', '*']\n")
 
 
-def test_a_second_set_up_does_nothing_and_takes_no_time(ready: Path) -> None:
+def test_a_second_set_up_does_nothing(ready: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (ready / ".venv").rglob("*") if "__pycache__" not in path.parts}
-    started = time.monotonic()
     done = start(ready)
-    seconds = time.monotonic() - started
     after = {path: path.stat().st_mtime_ns for path in (ready / ".venv").rglob("*") if "__pycache__" not in path.parts}
     assert done.returncode == 7
     assert "making" not in done.stderr
     assert after == before
-    assert seconds < 1.0
 
 
 def test_a_changed_lock_that_cannot_be_installed_is_an_error_and_the_next_start_mends_it(ready: Path) -> None:
