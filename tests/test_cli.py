@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from iogauge.combined import read_night
 from iogauge.errors import InputError
 from iogauge.night import Case, Night
 
-COMMANDS = sorted(cli.main.commands)
+COMMANDS = sorted(cli.COMMANDS)
 
 
 @pytest.fixture
@@ -55,6 +57,17 @@ def test_every_command_helps_with_an_example(command):
     result = iogauge(command, "--help")
     assert result.exit_code == 0
     assert f"iogauge {command}" in result.output.partition("xample")[2]
+
+
+def test_all_commands_are_listed_without_loading_any():
+    script = "import sys; from iogauge.cli import main; main(standalone_mode=False); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script, "--help"], capture_output=True, text=True, check=True)
+    *lines, modules = done.stdout.splitlines()
+    listed = [
+        line.split()[0] for line in lines[lines.index("Commands:") + 1 :] if line.startswith("  ") and line[2] != " "
+    ]
+    assert listed == COMMANDS
+    assert not {"iogauge.nightly", "numpy", "pydantic", "rich", "sqlalchemy"} & {*modules.split()}
 
 
 def test_the_version_is_the_packages():

@@ -21,10 +21,8 @@ from sqlalchemy.pool import NullPool
 
 from iogauge import nightly
 from iogauge.errors import InputError
+from iogauge.history import HISTORY_VARIABLE
 from iogauge.history.schema import metadata
-
-#: The environment variable that names the history, if no option does: a path (SQLite) or a URL.
-HISTORY_VARIABLE = "IOGAUGE_HISTORY"
 
 #: Where Alembic keeps the revision; a database may hold another program's tables beside ours.
 VERSION_TABLE = "iogauge_version"
