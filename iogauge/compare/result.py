@@ -12,7 +12,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from iogauge.compare.exchange import Exchange, sizes, unreadable
 from iogauge.compare.lines import read_lines
 from iogauge.compare.otherwise import Otherwise
-from iogauge.compare.plan import EXCHANGES_FILE, OTHERWISE_FILE, PLAN_FILE, RUNS_FILE, Plan
+from iogauge.compare.plan import EXCHANGES_FILE, OTHERWISE_FILE, PLAN_FILE, PROFILED_FILE, RUNS_FILE, Plan
+from iogauge.compare.profiled import Profiled, why_none
 from iogauge.compare.runs import Run, rates_of, read_runs, whole_pairs
 from iogauge.compare.sequential import Finding, Outcome, judge
 from iogauge.errors import Refusal
@@ -80,7 +81,7 @@ class Comparison(_Value):
     """Two arms on one site's file system. ``margin``, ``alpha`` and ``seed`` are the plan's.
 
     ``stopped``: all was ``decided``, the ``time`` was up, ``interrupted`` or ``broken``, by ``problem``. A broken one
-    has no results.
+    has no results. ``otherwise``: by the project's own counter; ``profiled``: by Darshan, or why not, ``without_darshan``.
     """
 
     schema_: Literal["iogauge.comparison/1"] = Field(default="iogauge.comparison/1", alias="schema")
@@ -97,6 +98,8 @@ class Comparison(_Value):
     results: tuple[Result, ...]
     exchanges: tuple[Exchange, ...] = ()
     otherwise: tuple[Otherwise, ...] = ()
+    profiled: tuple[Profiled, ...] = ()
+    without_darshan: str = ""
 
     @property
     def counts(self) -> dict[Finding, int]:
@@ -130,9 +133,10 @@ def of_folder(folder: Path, *, stopped: Stopped, problem: str = "") -> Compariso
         runs = read_runs(folder / RUNS_FILE)
         exchanges = read_lines(folder / EXCHANGES_FILE, Exchange)
         otherwise = read_lines(folder / OTHERWISE_FILE, Otherwise)
+        profiled = read_lines(folder / PROFILED_FILE, Profiled)
     except Refusal as refusal:
         return summarise(plan, [], stopped="broken", problem=str(refusal))
-    return summarise(plan, runs, exchanges, otherwise, stopped=stopped, problem=problem)
+    return summarise(plan, runs, exchanges, otherwise, profiled, stopped=stopped, problem=problem)
 
 
 def summarise(
@@ -140,6 +144,7 @@ def summarise(
     runs: Sequence[Run],
     exchanges: Sequence[Exchange] = (),
     otherwise: Sequence[Otherwise] = (),
+    profiled: Sequence[Profiled] = (),
     *,
     stopped: Stopped,
     problem: str = "",
@@ -168,6 +173,8 @@ def summarise(
         results=results,
         exchanges=tuple(exchanges),
         otherwise=tuple(otherwise),
+        profiled=tuple(profiled),
+        without_darshan=why_none(plan),
     )
 
 
