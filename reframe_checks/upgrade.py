@@ -4,6 +4,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -17,12 +18,15 @@ from reframe.core.runtime import runtime
 from iogauge import __version__
 from iogauge.arms import BUILD_OPTIONS, build, resolve
 from iogauge.arms import Arm as AnyArm
-from iogauge.compare.plan import AND, ARMS_VARIABLE, COMPARE, LEFT, PLAN_FILE, RUNS_FILE, Arm, Plan
+from iogauge.compare.launch import script, script_under_darshan
+from iogauge.compare.plan import AND, ARMS_VARIABLE, COMPARE, LEFT, LOGS_FOLDER, PLAN_FILE, RUNS_FILE, Arm, Plan
 from iogauge.compare.result import of_folder
 from iogauge.compare.suite import bytes_written, patterns
+from iogauge.darshan.preload import DISABLE, LINKED
 from iogauge.errors import Refusal
 
 from .mixins.axes import CHECKOUT, Axes, environ_of, site_test, sites
+from .mixins.darshan import runtime_of
 from .mixins.ended import Ended
 from .mixins.file_system import CASE_FOLDER, OwnFolder
 from .mixins.kernel import KernelBuild
@@ -66,6 +70,8 @@ class Asked(rfm.RegressionTestPlugin):
     only = variable(str, value="")
     #: The folder of an interrupted comparison, to go on with.
     resume = variable(str, value="")
+    #: Off: no run under Darshan beside the pairs.
+    darshan = variable(typ.Bool, value=True)
 
     suite_version = variable(str, value=__version__, loggable=True)
     comparison = variable(typ.Dict, value={}, loggable=True)
@@ -147,13 +153,16 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
             margin=self.margin,
             alpha=self.alpha,
             time_limit_seconds=60 * self.time_limit_minutes,
+            profile=self.darshan,
         )
         if earlier is not None:
             self._take_up(earlier, plan)
         plan.save(Path(self.stagedir, PLAN_FILE))
         # Warm-up and files across arms come before the clock starts, the pair that runs when it stops after it.
         self.time_limit = 60 * self.time_limit_minutes + 60 * len(plan.patterns) + 300
-        self.keep_files += LEFT
+        self.keep_files += (*LEFT, LOGS_FOLDER)
+        # No pair is under Darshan: neither one linked with the kernels nor the site's own in every job.
+        self.env_vars[DISABLE] = "1"
 
     def _seed(self, earlier):
         if earlier is not None:
@@ -172,6 +181,8 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
             if (earlier / name).exists():
                 whole = (earlier / name).read_bytes().rpartition(b"\n")
                 Path(self.stagedir, name).write_bytes(whole[0] + whole[1])
+        if (earlier / LOGS_FOLDER).is_dir():
+            shutil.copytree(earlier / LOGS_FOLDER, Path(self.stagedir, LOGS_FOLDER), dirs_exist_ok=True)
 
     def _arm(self, name) -> Arm:
         environ = next((e for e in self.current_partition.environs if e.name == name), None)
@@ -179,25 +190,39 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
             return self._other_arm(resolve(name, self.current_system.name))
         extras = environ_of(environ)
         built = self.getdep("ArmBuild", environ=name, part=self.current_partition.name)
-        launch = self._launch(name, _load_commands(environ), extras.launcher)
-        return Arm(name=name, programs=built.path("particles").parent, launch=launch, hdf5=extras.hdf5)
+        runtime = _word(runtime_of(environ, built.arm_of(environ)))
+        scripts = self._scripts(name, _load_commands(environ), extras.launcher, runtime)
+        return Arm(name=name, programs=built.path("particles").parent, hdf5=extras.hdf5, **scripts)
 
     def _other_arm(self, arm: AnyArm) -> Arm:
         kernels = build(arm)
         commands = [*(f"module load {shlex.quote(module)}" for module in arm.modules)]
         commands += [f"export {key}={shlex.quote(value)}" for key, value in arm.variables.items()]
-        launch = self._launch(arm.name, commands, arm.launcher)
-        return Arm(name=arm.name, programs=kernels.folder, launch=launch, hdf5=arm.hdf5)
+        scripts = self._scripts(arm.name, commands, arm.launcher, self._runtime_of(arm))
+        return Arm(name=arm.name, programs=kernels.folder, hdf5=arm.hdf5, **scripts)
 
-    def _launch(self, name, commands, launcher):
-        """A script that starts a program on all ranks in an arm's environment."""
+    def _runtime_of(self, arm: AnyArm) -> str:
+        """Its own, the one for its MPI, or the one that the partition's first environ has, if it fits: the job will tell."""
+        own = arm.darshan or os.environ.get(f"IOGAUGE_DARSHAN_{(arm.mpi or '').upper()}", "")
+        if own:
+            return shlex.quote(own)
+        first = runtime_of(self.current_partition.environs[0], None)
+        return "" if first == LINKED else _word(first)
+
+    def _scripts(self, name, commands, launcher, runtime):
+        """How a program is started on all ranks in an arm's environment, and under Darshan where there is a runtime."""
         words = shlex.split(self.launcher_command())
         if launcher is not None and not Path(words[0]).name.startswith("srun"):
             words[:1] = shlex.split(launcher)
-        script = Path(self.stagedir, f"arm-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.sh")
-        lines = ["#!/usr/bin/env bash", *commands, f'exec {shlex.join(words)} "$@"']
-        script.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return "bash", str(script)
+        plain, stage = re.sub(r"[^A-Za-z0-9_.-]", "_", name), Path(self.stagedir)
+        scripts = {"launch": (stage / f"arm-{plain}.sh", script(commands, words))}
+        if runtime:
+            guard = stage / "case_folder.sh"
+            text = script_under_darshan(commands, words, runtime, guard)
+            scripts["darshan"] = (stage / f"darshan-{plain}.sh", text)
+        for file, text in scripts.values():
+            file.write_text(text, encoding="utf-8")
+        return {kind: ("bash", str(file)) for kind, (file, _) in scripts.items()}
 
     @run_before("run", always_last=True)
     def set_command(self):
@@ -229,6 +254,11 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
                         references[name] = (1.0, -1e-9, None, "1")
         if references:
             self.reference = {self.current_partition.fullname: references}
+
+
+def _word(runtime: str) -> str:
+    """Of the shell: what environments name is an expression."""
+    return runtime if runtime in ("", LINKED) else f'"{runtime}"'
 
 
 def _load_commands(environ) -> list[str]:

@@ -15,7 +15,7 @@ import click
 
 from iogauge import arms, nightly
 from iogauge.command import answers, at_history, new_console, progress_bar
-from iogauge.compare.plan import AND, ARMS_VARIABLE, COMPARE, LEFT, PLAN_FILE, RUNS_FILE
+from iogauge.compare.plan import AND, ARMS_VARIABLE, COMPARE, LEFT, LOGS_FOLDER, PLAN_FILE, RUNS_FILE
 from iogauge.compare.result import Comparison, of_folder, step_of
 from iogauge.compare.shown import print_comparison
 from iogauge.errors import InputError, Refusal
@@ -214,6 +214,8 @@ def _keep(comparison: Comparison, stage: Path) -> tuple[Comparison, Path]:
     for name in LEFT:
         if (stage / name).exists():
             shutil.copyfile(stage / name, kept / name)
+    if (stage / LOGS_FOLDER).is_dir():
+        shutil.copytree(stage / LOGS_FOLDER, kept / LOGS_FOLDER, dirs_exist_ok=True)
     comparison.save(kept / COMPARISON_FILE)
     write_page(comparison, kept / "index.html")
     return comparison, kept

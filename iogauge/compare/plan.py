@@ -10,10 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from iogauge.night import write_whole
 
 #: What a comparison leaves: its plan, a line for each run, one for each file that an arm read, and one for each pattern with
-#: what the arms do otherwise.
+#: what the arms do otherwise, as counted and as Darshan saw it.
 PLAN_FILE, RUNS_FILE, EXCHANGES_FILE = "plan.json", "runs.jsonl", "exchanges.jsonl"
-OTHERWISE_FILE = "otherwise.jsonl"
-LEFT = (PLAN_FILE, RUNS_FILE, EXCHANGES_FILE, OTHERWISE_FILE)
+OTHERWISE_FILE, PROFILED_FILE = "otherwise.jsonl", "profiled.jsonl"
+LEFT = (PLAN_FILE, RUNS_FILE, EXCHANGES_FILE, OTHERWISE_FILE, PROFILED_FILE)
+
+#: The folder of Darshan's logs, beside them.
+LOGS_FOLDER = "darshan"
 
 #: The tag of the check's cases for any two arms; and what stands between two arms in their names, where no environ has it.
 COMPARE, AND = "compare", "~"
@@ -31,13 +34,16 @@ class _Value(BaseModel):
 
 class Arm(_Value):
     """One build: ``programs`` is the folder of its kernels, ``launch`` the words that start a program on all ranks,
-    ``environment`` what is set for it besides. ``hdf5`` is the version that it has to load, where it is given."""
+    ``environment`` what is set for it besides. ``hdf5`` is the version that it has to load, where it is given. ``darshan``:
+    the words that start one under Darshan, to be followed by the folder and the name of its log; none: no runtime is known.
+    """
 
     name: Text
     programs: Path
     launch: tuple[Text, ...]
     environment: dict[str, str] = {}
     hdf5: str | None = None
+    darshan: tuple[Text, ...] = ()
 
 
 class Pattern(_Value):
@@ -53,8 +59,9 @@ class Plan(_Value):
 
     ``seed`` draws the order of everything. ``ranks`` are those that the arms' launchers start; ``repeats`` of a run, of which
     the best counts. ``margin``: a fraction of the first arm's rate. ``alpha``: how often anything may be found where nothing
-    is. ``exchange``: each arm also reads the others' files, once; ``count``: the calls of both are counted; ``prove``: it is
-    looked at first that they are two builds and differ in nothing but HDF5 and MPI.
+    is. ``exchange``: each arm also reads the others' files, once; ``count``: the calls of both are counted; ``profile``: each
+    runs once under Darshan, too, where both have a runtime; ``prove``: it is looked at first that they are two builds and differ
+    in nothing but HDF5 and MPI.
     """
 
     schema_: Literal["iogauge.plan/1"] = Field(default="iogauge.plan/1", alias="schema")
@@ -70,6 +77,7 @@ class Plan(_Value):
     time_limit_seconds: Annotated[float, Field(gt=0)] = 900
     exchange: bool = True
     count: bool = True
+    profile: bool = True
     prove: bool = True
     run_seconds: Annotated[float, Field(gt=0)] = 120
 
