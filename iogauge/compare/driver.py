@@ -252,7 +252,9 @@ class Driver:
     def _launch(
         self, pattern: Pattern, arm: Arm, folder: Path, under: Sequence[str] = (), **more: str
     ) -> list[Measurement]:
-        """The records of one launch, by other words than the arm's where ``under`` has some. Raises :class:`Refusal` where it has none that are true."""
+        """The records of one launch; ``under``: words to launch it by, other than the arm's. Raises :class:`Refusal` where
+        it has none that are true.
+        """
         options = {"dir": str(folder), "json": str(folder / _RECORDS), "warmup": "0", **more}
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
         command = [*(under or arm.launch), str(arm.programs / pattern.kernel), *pattern.options, *words]

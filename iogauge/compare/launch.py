@@ -24,7 +24,7 @@ def script_under_darshan(commands: Sequence[str], launcher: Sequence[str], runti
     settings = [f'"{name}={value}"' for name, value in variables(library, "$folder", "$log").items()]
     return _script(
         commands,
-        'folder=$1 log=$2',
+        "folder=$1 log=$2",
         "shift 2",
         *([] if linked else [f". {shlex.quote(str(guard))}", f"library={runtime}", 'iogauge_darshan "$library" "$1"']),
         f'exec {shlex.join(launcher)} env -u {DISABLE} {" ".join(settings)} "$@"',

@@ -60,8 +60,8 @@ class Plan(_Value):
     ``seed`` draws the order of everything. ``ranks`` are those that the arms' launchers start; ``repeats`` of a run, of which
     the best counts. ``margin``: a fraction of the first arm's rate. ``alpha``: how often anything may be found where nothing
     is. ``exchange``: each arm also reads the others' files, once; ``count``: the calls of both are counted; ``profile``: each
-    runs once under Darshan, too, where both have a runtime; ``prove``: it is looked at first that they are two builds and differ
-    in nothing but HDF5 and MPI.
+    runs once under Darshan, too, where both have a runtime; ``prove``: it is looked at first that they are two builds and
+    differ in nothing but HDF5 and MPI.
     """
 
     schema_: Literal["iogauge.plan/1"] = Field(default="iogauge.plan/1", alias="schema")

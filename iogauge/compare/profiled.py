@@ -70,7 +70,7 @@ def why_none(plan: Plan) -> str:
     if not without:
         return ""
     return (
-        f"Darshan was not asked: no runtime of it is known for {' and '.join(without)}. The extra darshan of an environment names "
-        f"one, IOGAUGE_DARSHAN or darshan-config in PATH on the local site, IOGAUGE_DARSHAN_OPENMPI or IOGAUGE_DARSHAN_MPICH "
-        f"for arms of that MPI."
+        f"Darshan was not asked: no runtime of it is known for {' and '.join(without)}. The extra darshan of an environment "
+        f"names one, IOGAUGE_DARSHAN or darshan-config in PATH on the local site, IOGAUGE_DARSHAN_OPENMPI or "
+        f"IOGAUGE_DARSHAN_MPICH for arms of that MPI."
     )

@@ -78,8 +78,8 @@ class ArmShown(_Value):
 
 
 class Comparison(_Value):
-    """Two arms on one site's file system. ``margin``, ``alpha``, ``seed``, ``repeats`` and ``time_limit_seconds`` are the plan's;
-    records of old may not have the last two.
+    """Two arms on one site's file system. ``margin``, ``alpha``, ``seed``, ``repeats`` and ``time_limit_seconds`` are the
+    plan's; records of old may not have the last two.
 
     ``stopped``: all was ``decided``, the ``time`` was up, ``interrupted`` or ``broken``, by ``problem``. A broken one
     has no results. ``otherwise``: by the project's own counter; ``profiled``: by Darshan, or why not, ``without_darshan``.
@@ -233,6 +233,11 @@ def step_of(comparison: Comparison) -> Compared | None:
     return Compared(site=comparison.site, file_system=comparison.file_system, at=at, versions=versions, results=results)
 
 
+def count(number: int, what: str) -> str:
+    """``1 pair``, ``2 pairs``."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def percent(fraction: float) -> str:
     """``12%``, ``0.4%``: with two digits."""
     return f"{fraction:.0%}" if fraction >= 0.1 else f"{100 * fraction:.2g}%"
@@ -251,7 +256,7 @@ def in_words(found: Ratio) -> str:
 def why(found: Ratio, pairs: int, margin: float) -> str:
     """Why that was found: what the pairs do not refute, against 1 and the margin."""
     if found.lowest is None and found.highest is None:
-        return f"{pairs} pairs bound nothing yet"
+        return f"nothing is bounded after {count(pairs, 'pair')}"
     lowest, highest = ("?" if limit is None else f"{limit:.3f}" for limit in (found.lowest, found.highest))
     low, high, worst = found.lowest or 0.0, found.highest or math.inf, 1 - margin
     held: dict[Finding, tuple[bool, str]] = {
@@ -261,7 +266,18 @@ def why(found: Ratio, pairs: int, margin: float) -> str:
         "undecided": (low < worst < high, f"on both sides of {worst:.3g}" + " and of 1" * (low < 1 < high)),
     }
     is_so, reason = held[found.finding]
-    return f"{lowest} to {highest} after {pairs} pairs: {reason if is_so else 'judged with all the others (Holm)'}"
+    return f"{lowest} to {highest} after {count(pairs, 'pair')}: {reason if is_so else 'judged with all the others (Holm)'}"
+
+
+def untold(comparison: Comparison) -> list[str]:
+    """Why something could not be told, the same reason once."""
+    patterns: dict[tuple[str, str], list[str]] = {}
+    for who, found in (("the counter", comparison.otherwise), ("Darshan", comparison.profiled)):
+        for one in found:
+            if one.problem:
+                patterns.setdefault((who, one.problem), []).append(one.pattern)
+    told = [f"{', '.join(names)}: not told by {who}: {problem}" for (who, problem), names in patterns.items()]
+    return [*told, comparison.without_darshan] if comparison.without_darshan else told
 
 
 def next_steps(comparison: Comparison) -> str:
@@ -282,8 +298,8 @@ def next_steps(comparison: Comparison) -> str:
         least = max(found.provable for found in left)
         words.append(
             f"{len(left)} are undecided: at worst, {percent(least)} slower is not ruled out. More time decides "
-            f"(iogauge compare with the same arms, --resume latest and --time-limit), or a wider --margin from the start; a quieter "
-            f"file system does it sooner."
+            f"(iogauge compare with the same arms, --resume latest and --time-limit), or a wider --margin from the start; a "
+            f"quieter file system does it sooner."
         )
     if differ := sizes(comparison.exchanges):
         name, by_arm = next(iter(differ.items()))

@@ -64,7 +64,11 @@ def _of_layer(module: Module, old: Layer, new: Layer) -> Iterator[str]:
     for name, then, now in (
         ("files", old.files, new.files),
         ("ranks of a file, at most", old.most_ranks, new.most_ranks),
-        *((words, old[counter], new[counter]) for counter, words in _WORDS.items() if _exact(module, counter, old, new)),
+        *(
+            (words, old[counter], new[counter])
+            for counter, words in _WORDS.items()
+            if _exact(module, counter, old, new)
+        ),
         *((_of_size(counter), old[counter], new[counter]) for counter in _sizes(module, old, new)),
     ):
         if then != now:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from iogauge import __version__, terminal
 from iogauge.compare.exchange import sizes, unreadable
 from iogauge.compare.plan import LOGS_FOLDER
-from iogauge.compare.result import FINDINGS, Comparison, Result, in_words, next_steps, why
+from iogauge.compare.result import FINDINGS, Comparison, Result, count, in_words, next_steps, untold, why
 from iogauge.measurement import SOFTWARE_NAMES
 from iogauge.night import write_whole
 from iogauge.report.forest import axis_of, marks_of
@@ -48,7 +48,7 @@ class Difference(NamedTuple):
     metadata: str
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """Of the counter, which is exact; of Darshan where the counter has none."""
         return len(self.counted) or len(self.seen)
 
@@ -69,25 +69,21 @@ def differences(comparison: Comparison) -> dict[str, Difference]:
     }
 
 
-def untold(comparison: Comparison) -> list[str]:
-    """Why something could not be told, the same reason once."""
-    patterns: dict[tuple[str, str], list[str]] = {}
-    for who, found in (("the counter", comparison.otherwise), ("Darshan", comparison.profiled)):
-        for one in found:
-            if one.problem:
-                patterns.setdefault((who, one.problem), []).append(one.pattern)
-    told = [f"{', '.join(names)}: not told by {who}: {problem}" for (who, problem), names in patterns.items()]
-    return [*told, comparison.without_darshan] if comparison.without_darshan else told
-
-
 def worst_first(comparison: Comparison) -> list[Result]:
-    """What is slower, observed or in its transfers, by how much; then what is undecided, then the rest, in the suite's order."""
+    """What is slower, observed or in its transfers, by how much, then what is undecided, then the rest."""
 
     def rank(result: Result) -> tuple[bool, int, float]:
         slower = result.slower
         return not slower, FINDINGS.index(result.observed.finding), result.observed.ratio if slower else 0.0
 
     return sorted(comparison.results, key=rank)
+
+
+def pairs(comparison: Comparison) -> str:
+    """``12 to 22 pairs a pattern``."""
+    numbers = sorted({len(result.first) for result in comparison.results})
+    between = f"{numbers[0]} to " if len(numbers) > 1 else ""
+    return f"after {between}{count(numbers[-1], 'pair')} a pattern" if numbers else ""
 
 
 def software(comparison: Comparison) -> Mapping[str, tuple[str, ...]]:
@@ -115,6 +111,8 @@ def render(comparison: Comparison) -> str:
             symbols=_SYMBOLS,
             in_words=in_words,
             why=lambda result, found: why(found, len(result.first), comparison.margin),
+            count=count,
+            pairs=pairs(comparison),
             rate=terminal.rate,
             median=statistics.median,
             differences=differences(comparison),

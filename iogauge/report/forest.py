@@ -7,7 +7,7 @@ their size.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from iogauge.compare.result import Comparison, Ratio, Result, in_words
@@ -17,11 +17,11 @@ from iogauge.compare.sequential import Finding
 _REACH = 1.25
 
 #: So many labels have room on a phone.
-_MOST_TICKS = 5
+_MOST_TICKS = 7
 
-#: Steps of a narrow axis, in percent; places on a wide one.
-_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
-_WIDE = tuple(digit * 10.0**power for power in range(-3, 4) for digit in (1, 2, 5))
+#: Steps of a narrow axis, in percent; first digits on a wide one. The finest that fit are taken.
+_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
+_DIGITS = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
 
 #: An axis is wide from this factor on.
 _WIDE_FROM = 2.5
@@ -67,24 +67,34 @@ class Axis(NamedTuple):
     def ticks(self) -> tuple[Tick, ...]:
         """Round changes in percent; on a wide axis round factors."""
         if self.highest / self.lowest > _WIDE_FROM:
-            inside = [ratio for ratio in _WIDE if self.lowest <= ratio <= self.highest]
-            every = -(-len(inside) // _MOST_TICKS)
-            one = inside.index(1.0) % every
-            return tuple(Tick(self.at(ratio), _factor(ratio)) for ratio in inside[one::every])
-        for step in _STEPS:
-            first, last = (math.ceil(100 * (self.lowest - 1) / step), math.floor(100 * (self.highest - 1) / step))
-            if last - first < _MOST_TICKS:
+            return self._fitting(_factor, (self._with_digits(digits) for digits in _DIGITS))
+        return self._fitting(_change, (self._in_steps(step / 100) for step in _STEPS))
+
+    def _fitting(self, words: Callable[[float], str], tries: Iterable[list[float]]) -> tuple[Tick, ...]:
+        ratios: list[float] = []
+        for ratios in tries:
+            if len(ratios) <= _MOST_TICKS:
                 break
-        return tuple(Tick(self.at(1 + n * step / 100), _change(n * step)) for n in range(first, last + 1))
+        return tuple(Tick(self.at(ratio), words(ratio)) for ratio in ratios)
+
+    def _in_steps(self, step: float) -> list[float]:
+        first, last = math.ceil((self.lowest - 1) / step), math.floor((self.highest - 1) / step)
+        return [1 + number * step for number in range(first, last + 1)]
+
+    def _with_digits(self, digits: Sequence[float]) -> list[float]:
+        powers = range(math.floor(math.log10(self.lowest)), math.ceil(math.log10(self.highest)) + 1)
+        every = (digit * 10.0**power for power in powers for digit in digits)
+        return [ratio for ratio in every if self.lowest <= ratio <= self.highest]
 
 
-def _change(percent: float) -> str:
+def _change(ratio: float) -> str:
     """``-10 %``; 0 is as fast."""
-    return f"{percent:+.3g} %".replace("-", "\N{MINUS SIGN}") if abs(percent) > 1e-9 else "0"
+    return f"{100 * (ratio - 1):+.3g} %" if abs(ratio - 1) > 1e-9 else "0"
 
 
 def _factor(ratio: float) -> str:
-    return f"{ratio:g}x" if ratio != 1 else "1"
+    """``0.5x``; 1 is as fast."""
+    return f"{ratio:g}x" if abs(ratio - 1) > 1e-9 else "1"
 
 
 def axis_of(comparison: Comparison) -> Axis:
