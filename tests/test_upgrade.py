@@ -21,9 +21,9 @@ from iogauge.compare.driver import Driver
 from iogauge.compare.exchange import Exchange
 from iogauge.compare.otherwise import Otherwise
 from iogauge.compare.plan import RUNS_FILE, Arm, Plan
-from iogauge.compare.result import ArmShown, Comparison, Ratio, Result, step_of
+from iogauge.compare.result import ArmShown, Comparison, Ratio, Result
 from iogauge.errors import Refusal
-from iogauge.history.comparisons import Compared, Step, record, recorded
+from iogauge.history.comparisons import Compared, Step, record, recorded, step_of
 from iogauge.history.database import History
 from iogauge.measurement import Software
 from iogauge.report import comparison as page
