@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from conftest import CHECKOUT
 from samples import case, counted_case, invalid_case, make_night
 
-from iogauge import __version__, cli, nightly
+from iogauge import __version__, cli, night_cli, nightly
 from iogauge.combined import read_night
 from iogauge.errors import InputError
 from iogauge.night import Case, Night
@@ -261,7 +261,7 @@ def runs_made(home, monkeypatch):
         return read_night(folder), folder
 
     monkeypatch.setattr(nightly, "run_night", run_night)
-    monkeypatch.setattr(cli, "write_report", lambda night, path: path)
+    monkeypatch.setattr(night_cli, "write_report", lambda night, path: path)
     return made, asked
 
 
