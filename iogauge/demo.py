@@ -42,9 +42,9 @@ FILE_SYSTEM = "memory"
 #: by all of them in many steps, which takes as long as the transfer where others use the machine.
 CASES = r"SegmentsCheck.*=(file-per-process|driver-split)$"
 
-#: MiB/s of each rank while the storage is well. A call then takes 0.2 s, many times longer than the scheduler of a busy
+#: MiB/s of each rank while the storage is well. A call then takes 0.4 s, many times longer than the scheduler of a busy
 #: machine holds its rank up: 20 ms in the median where ten others wanted the two cores.
-PACE_MIB_S = 20
+PACE_MIB_S = 10
 
 #: The part of the rate that is gone when it is slowed.
 SLOWDOWN = 0.2

@@ -33,6 +33,29 @@ MPI_ENVIRONMENT = {
 }
 
 
+#: Files that take minutes, the longest first.
+LONG = (
+    "test_demo.py",
+    "test_nightly.py",
+    "test_reframe_checks.py",
+    "test_upgrade.py",
+    "test_golden.py",
+    "test_arms.py",
+    "test_fingerprint.py",
+    "test_particles.py",
+    "test_formats.py",
+    "test_scripts.py",
+    "test_preflight.py",
+    "test_site_check.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where several files are tested at a time, none of the long ones begins when the others are done."""
+    order = {name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: order.get(item.path.name, len(LONG)))
+
+
 #: Kept between runs: all that test at a time, and the next ones, share what was built before.
 BUILDS = Path(os.environ.get("IOGAUGE_HOME") or CHECKOUT / ".iogauge") / "test-build"
 
