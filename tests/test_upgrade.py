@@ -18,12 +18,13 @@ from test_darshan_runs import needs_runtime, runtime
 from iogauge import arms, hdf5_arms, nightly
 from iogauge.assess.expected import WHO, with_expected
 from iogauge.compare import suite
+from iogauge.compare.cli import left_by
 from iogauge.compare.driver import Driver
 from iogauge.compare.exchange import Exchange
 from iogauge.compare.launch import script, script_under_darshan
 from iogauge.compare.lines import read_lines
 from iogauge.compare.otherwise import Otherwise
-from iogauge.compare.plan import LOGS_FOLDER, PROFILED_FILE, RUNS_FILE, Arm, Plan
+from iogauge.compare.plan import LOGS_FOLDER, PLAN_FILE, PROFILED_FILE, RUNS_FILE, Arm, Plan
 from iogauge.compare.profiled import Profiled, why_none
 from iogauge.compare.result import ArmShown, Comparison, Ratio, Result, next_steps, step_of, why
 from iogauge.errors import Refusal
@@ -261,6 +262,16 @@ def test_the_page_of_a_broken_comparison_has_no_verdict() -> None:
     assert "No verdict" in text
     assert "the same build" in text
     assert 'class="forest"' not in text
+
+
+def test_what_a_comparison_left_is_found_where_reframe_left_it(tmp_path: Path) -> None:
+    for name in ("passed", "failed"):
+        folders = {kind: tmp_path / name / kind for kind in ("stagedir", "outputdir")}
+        for folder in folders.values():
+            folder.mkdir(parents=True)
+        place = folders["outputdir" if name == "passed" else "stagedir"]
+        (place / PLAN_FILE).touch()
+        assert left_by({kind: str(folder) for kind, folder in folders.items()}) == place
 
 
 # --- two real builds -------------------------------------------------------------------------------------------------------

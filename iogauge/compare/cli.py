@@ -192,11 +192,13 @@ def _finished(folder: Path) -> list[tuple[Comparison, Path]]:
     if not report.exists():
         return []
     cases = [case for run in json.loads(report.read_bytes())["runs"] for case in run["testcases"]]
-    return [
-        (Comparison.model_validate(case["comparison"]), Path(case["outputdir"] or case["stagedir"]))
-        for case in cases
-        if case.get("comparison")
-    ]
+    return [(Comparison.model_validate(case["comparison"]), left_by(case)) for case in cases if case.get("comparison")]
+
+
+def left_by(case: dict[str, Any]) -> Path:
+    """Where its files are: ReFrame moves those of a test that passed, and leaves those of one that failed."""
+    stage, output = (Path(case[name] or ".") for name in ("stagedir", "outputdir"))
+    return stage if (stage / PLAN_FILE).exists() else output
 
 
 def _interrupted(folder: Path, problem: str) -> list[tuple[Comparison, Path]]:
