@@ -29,7 +29,8 @@ from rich.text import Text
 from iogauge import nightly, status, verdict
 from iogauge.command import EVENING_HOUR, answers, new_console
 from iogauge.errors import InputError
-from iogauge.history.database import HISTORY_VARIABLE, History
+from iogauge.history import HISTORY_VARIABLE
+from iogauge.history.database import History
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, Night
 from iogauge.report.command import default_folder, report_site
 from iogauge.tonight import load, recent_rates

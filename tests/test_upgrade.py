@@ -26,9 +26,9 @@ from iogauge.compare.lines import read_lines
 from iogauge.compare.otherwise import Otherwise
 from iogauge.compare.plan import LOGS_FOLDER, PLAN_FILE, PROFILED_FILE, RUNS_FILE, Arm, Plan
 from iogauge.compare.profiled import Profiled, why_none
-from iogauge.compare.result import ArmShown, Comparison, Ratio, Result, next_steps, step_of, why
+from iogauge.compare.result import ArmShown, Comparison, Ratio, Result, next_steps, why
 from iogauge.errors import Refusal
-from iogauge.history.comparisons import Compared, Step, record, recorded
+from iogauge.history.comparisons import Compared, Step, record, recorded, step_of
 from iogauge.history.database import History
 from iogauge.measurement import Software
 from iogauge.report import comparison as page

@@ -14,13 +14,12 @@ from typing import Any
 import click
 
 from iogauge import arms, nightly
-from iogauge.command import answers, new_console, progress_bar
+from iogauge.command import answers, at_history, new_console, progress_bar
 from iogauge.compare.plan import AND, ARMS_VARIABLE, COMPARE, LEFT, LOGS_FOLDER, PLAN_FILE, RUNS_FILE
-from iogauge.compare.result import Comparison, of_folder, step_of
+from iogauge.compare.result import Comparison, of_folder
 from iogauge.compare.shown import print_comparison
 from iogauge.errors import InputError, Refusal
-from iogauge.history.cli import at_history
-from iogauge.history.comparisons import record
+from iogauge.history.comparisons import record, step_of
 from iogauge.history.database import History
 
 COMPARISON_FILE = "comparison.json"

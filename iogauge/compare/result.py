@@ -17,8 +17,7 @@ from iogauge.compare.profiled import Profiled, why_none
 from iogauge.compare.runs import Run, rates_of, read_runs, whole_pairs
 from iogauge.compare.sequential import Finding, Outcome, judge
 from iogauge.errors import Refusal
-from iogauge.history.comparisons import Compared, Step
-from iogauge.measurement import SOFTWARE_NAMES, Software
+from iogauge.measurement import Software
 from iogauge.night import write_whole
 from iogauge.validation import read_record
 
@@ -212,25 +211,6 @@ def _ratio(outcome: Outcome) -> Ratio:
         highest=outcome.highest if math.isfinite(outcome.highest) else None,
         provable=outcome.provable,
     )
-
-
-def step_of(comparison: Comparison) -> Compared | None:
-    """What the history is told: none where nothing was compared, or the arms differ in no library that is named there."""
-    if len(comparison.arms) < 2 or not comparison.results or comparison.started is None:
-        return None
-    first, second = (arm.software.model_dump() for arm in comparison.arms)
-    versions = {
-        name: (str(first[field]), str(second[field]))
-        for field, name in SOFTWARE_NAMES.items()
-        if first[field] != second[field] and field != "spack_arm"
-    }
-    results = {
-        result.series: Step(ratio=result.observed.ratio, lowest=result.observed.lowest) for result in comparison.results
-    }
-    at = int(comparison.started.timestamp())
-    if not versions:
-        return None
-    return Compared(site=comparison.site, file_system=comparison.file_system, at=at, versions=versions, results=results)
 
 
 def count(number: int, what: str) -> str:
