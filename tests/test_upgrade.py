@@ -419,7 +419,7 @@ def test_without_a_runtime_it_is_said_what_would_make_it_be() -> None:
     one = plan.model_copy(update={"arms": (old.model_copy(update={"darshan": ("env",)}), new)})
     assert "no runtime of it is known for new." in why_none(one)
     assert "IOGAUGE_DARSHAN_MPICH" in why_none(one)
-    assert why_none(plan.model_copy(update={"profile": False})) == "Darshan was not asked (darshan=0)."
+    assert why_none(plan.model_copy(update={"profile": False})) == "Darshan was not asked: it was switched off."
 
 
 def test_an_arm_against_itself_gives_no_verdict(tmp_path: Path, kernels: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,9 @@ class _Minutes(click.ParamType[float]):
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="of a run; the best counts")
 @click.option("--seed", type=click.IntRange(1), help="draws the order; default: a new one, which is recorded")
 @click.option(
+    "--darshan/--no-darshan", default=True, help="each arm once under Darshan, too, where both have it (the default)"
+)
+@click.option(
     "--resume", "earlier", metavar="FOLDER", help="go on with an interrupted comparison; 'latest' is the last one"
 )
 @click.option("--json", "as_json", is_flag=True, help="print the results as JSON")
@@ -85,6 +88,7 @@ def compare_command(
     time_limit: float,
     repeats: int,
     seed: int | None,
+    darshan: bool,
     earlier: str | None,
     as_json: bool,
     location: str | None,
@@ -112,6 +116,7 @@ def compare_command(
         "only": only,
         "seed": seed or 0,
         "resume": resumed,
+        "darshan": "" if darshan else "0",
     }
     pair = f"{arm_a}{AND}{arm_b}"
     os.environ[ARMS_VARIABLE] = pair
