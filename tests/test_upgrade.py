@@ -331,6 +331,8 @@ def test_two_hdf5_are_compared_by_reframe_and_the_result_is_kept(tmp_path: Path,
         "particles CC",
         "particles CC collective",
     ]
+    assert [(one.problem, len(one.logs)) for one in comparison.profiled] == [("", 2)] * (2 if runtime() else 0)
+    assert bool(comparison.without_darshan) == (not runtime())
     (kept,) = (tmp_path / "home" / "comparisons").iterdir()
     assert {path.name for path in kept.iterdir()} >= {"comparison.json", "runs.jsonl", "plan.json", "index.html"}
     with History(str(tmp_path / "home" / "history.sqlite")).reading() as connection:
