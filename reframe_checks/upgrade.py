@@ -198,7 +198,11 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
         kernels = build(arm)
         commands = [*(f"module load {shlex.quote(module)}" for module in arm.modules)]
         commands += [f"export {key}={shlex.quote(value)}" for key, value in arm.variables.items()]
-        scripts = self._scripts(arm.name, commands, arm.launcher, self._runtime_of(arm))
+        launcher = arm.launcher
+        if arm.mpi == "mpich" and not any("bind-to" in option for option in self.job.launcher.options):
+            # Open MPI binds two ranks to a core each by itself, and ranks on other cores are not compared.
+            launcher += " -bind-to core"
+        scripts = self._scripts(arm.name, commands, launcher, self._runtime_of(arm))
         return Arm(name=arm.name, programs=kernels.folder, hdf5=arm.hdf5, **scripts)
 
     def _runtime_of(self, arm: AnyArm) -> str:

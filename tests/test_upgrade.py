@@ -18,12 +18,13 @@ from test_darshan_runs import needs_runtime, runtime
 from iogauge import arms, hdf5_arms, nightly
 from iogauge.assess.expected import WHO, with_expected
 from iogauge.compare import suite
+from iogauge.compare.cli import left_by
 from iogauge.compare.driver import Driver
 from iogauge.compare.exchange import Exchange
 from iogauge.compare.launch import script, script_under_darshan
 from iogauge.compare.lines import read_lines
 from iogauge.compare.otherwise import Otherwise
-from iogauge.compare.plan import LOGS_FOLDER, PROFILED_FILE, RUNS_FILE, Arm, Plan
+from iogauge.compare.plan import LOGS_FOLDER, PLAN_FILE, PROFILED_FILE, RUNS_FILE, Arm, Plan
 from iogauge.compare.profiled import Profiled, why_none
 from iogauge.compare.result import ArmShown, Comparison, Ratio, Result, next_steps, why
 from iogauge.errors import Refusal
@@ -263,6 +264,16 @@ def test_the_page_of_a_broken_comparison_has_no_verdict() -> None:
     assert 'class="forest"' not in text
 
 
+def test_what_a_comparison_left_is_found_where_reframe_left_it(tmp_path: Path) -> None:
+    for name in ("passed", "failed"):
+        folders = {kind: tmp_path / name / kind for kind in ("stagedir", "outputdir")}
+        for folder in folders.values():
+            folder.mkdir(parents=True)
+        place = folders["outputdir" if name == "passed" else "stagedir"]
+        (place / PLAN_FILE).touch()
+        assert left_by({kind: str(folder) for kind, folder in folders.items()}) == place
+
+
 # --- two real builds -------------------------------------------------------------------------------------------------------
 
 
@@ -320,6 +331,8 @@ def test_two_hdf5_are_compared_by_reframe_and_the_result_is_kept(tmp_path: Path,
         "particles CC",
         "particles CC collective",
     ]
+    assert [(one.problem, len(one.logs)) for one in comparison.profiled] == [("", 2)] * (2 if runtime() else 0)
+    assert bool(comparison.without_darshan) == (not runtime())
     (kept,) = (tmp_path / "home" / "comparisons").iterdir()
     assert {path.name for path in kept.iterdir()} >= {"comparison.json", "runs.jsonl", "plan.json", "index.html"}
     with History(str(tmp_path / "home" / "history.sqlite")).reading() as connection:
@@ -408,7 +421,7 @@ def test_without_a_runtime_it_is_said_what_would_make_it_be() -> None:
     one = plan.model_copy(update={"arms": (old.model_copy(update={"darshan": ("env",)}), new)})
     assert "no runtime of it is known for new." in why_none(one)
     assert "IOGAUGE_DARSHAN_MPICH" in why_none(one)
-    assert why_none(plan.model_copy(update={"profile": False})) == "Darshan was not asked (darshan=0)."
+    assert why_none(plan.model_copy(update={"profile": False})) == "Darshan was not asked: it was switched off."
 
 
 def test_an_arm_against_itself_gives_no_verdict(tmp_path: Path, kernels: Path, monkeypatch: pytest.MonkeyPatch) -> None:

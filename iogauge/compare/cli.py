@@ -69,6 +69,9 @@ class _Minutes(click.ParamType[float]):
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="of a run; the best counts")
 @click.option("--seed", type=click.IntRange(1), help="draws the order; default: a new one, which is recorded")
 @click.option(
+    "--darshan/--no-darshan", default=True, help="each arm once under Darshan, too, where both have it (the default)"
+)
+@click.option(
     "--resume", "earlier", metavar="FOLDER", help="go on with an interrupted comparison; 'latest' is the last one"
 )
 @click.option("--json", "as_json", is_flag=True, help="print the results as JSON")
@@ -85,6 +88,7 @@ def compare_command(
     time_limit: float,
     repeats: int,
     seed: int | None,
+    darshan: bool,
     earlier: str | None,
     as_json: bool,
     location: str | None,
@@ -112,6 +116,7 @@ def compare_command(
         "only": only,
         "seed": seed or 0,
         "resume": resumed,
+        "darshan": "" if darshan else "0",
     }
     pair = f"{arm_a}{AND}{arm_b}"
     os.environ[ARMS_VARIABLE] = pair
@@ -191,11 +196,13 @@ def _finished(folder: Path) -> list[tuple[Comparison, Path]]:
     if not report.exists():
         return []
     cases = [case for run in json.loads(report.read_bytes())["runs"] for case in run["testcases"]]
-    return [
-        (Comparison.model_validate(case["comparison"]), Path(case["outputdir"] or case["stagedir"]))
-        for case in cases
-        if case.get("comparison")
-    ]
+    return [(Comparison.model_validate(case["comparison"]), left_by(case)) for case in cases if case.get("comparison")]
+
+
+def left_by(case: dict[str, Any]) -> Path:
+    """Where its files are: ReFrame moves those of a test that passed, and leaves those of one that failed."""
+    stage, output = (Path(case[name] or ".") for name in ("stagedir", "outputdir"))
+    return stage if (stage / PLAN_FILE).exists() else output
 
 
 def _interrupted(folder: Path, problem: str) -> list[tuple[Comparison, Path]]:

@@ -65,7 +65,7 @@ def _summary(log: Path, ranks: int) -> Summary:
 def why_none(plan: Plan) -> str:
     """Why Darshan is not asked, and what would make it be; empty: it is."""
     if not plan.profile:
-        return "Darshan was not asked (darshan=0)."
+        return "Darshan was not asked: it was switched off."
     without = [arm.name for arm in plan.arms if not arm.darshan]
     if not without:
         return ""

@@ -276,8 +276,9 @@ def next_steps(comparison: Comparison) -> str:
         words.append("It was interrupted; iogauge compare --resume latest goes on where it was.")
     if left := [result.observed for result in comparison.results if result.observed.finding == "undecided"]:
         least = max(found.provable for found in left)
+        known = f"at worst, {percent(least)} slower is not ruled out" if least < 1 else "of some nothing is known yet"
         words.append(
-            f"{len(left)} are undecided: at worst, {percent(least)} slower is not ruled out. More time decides "
+            f"{len(left)} are undecided: {known}. More time decides "
             f"(iogauge compare with the same arms, --resume latest and --time-limit), or a wider --margin from the start; a "
             f"quieter file system does it sooner."
         )

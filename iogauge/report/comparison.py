@@ -34,7 +34,7 @@ def headline(comparison: Comparison) -> tuple[str, str]:
     if strange := unreadable(comparison.exchanges):
         return "regressed", f"{len(strange)} files do not pass from one arm to the other"
     if left := comparison.counts["undecided"]:
-        return "too-noisy", f"Nothing is slower in {second} so far; {left} of {of} are undecided"
+        return "too-noisy", f"Nothing is proven to be slower in {second}; {left} of {of} are undecided"
     return "pass", f"{second} is not slower than {first} by more than {comparison.margin:.0%}"
 
 
