@@ -92,7 +92,7 @@ def long_reference(kept: Floats) -> tuple[Floats, Floats, Floats]:
 
 def _full(kept: Floats) -> Bools:
     """Which rows have all their nights: the oldest are the first to be missing."""
-    return np.isfinite(kept[:, 0]) & (kept.shape[1] == KEPT_NIGHTS)
+    return np.asarray(np.isfinite(kept[:, 0]) & (kept.shape[1] == KEPT_NIGHTS))
 
 
 def _of_window(window: Floats, count: Integers | int) -> tuple[Floats, Floats, Floats]:

@@ -145,7 +145,9 @@ def add_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, A
         return
     names, quote = list(rows[0]), connection.dialect.identifier_preparer.quote
     driver = connection.dialect.loaded_dbapi
-    processors = [table.c[name].type.dialect_impl(connection.dialect).bind_processor(connection.dialect) for name in names]
+    processors = [
+        table.c[name].type.dialect_impl(connection.dialect).bind_processor(connection.dialect) for name in names
+    ]
     bound = [(name, processor or _as_it_is) for name, processor in zip(names, processors, strict=True)]
     statement = f"COPY {quote(table.name)} ({', '.join(map(quote, names))}) FROM STDIN"
     try:
