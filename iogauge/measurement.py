@@ -204,7 +204,8 @@ class Measurement(_Record):
     @property
     def observed(self) -> tuple[float, ...]:
         """Per repeat: the amount over open-to-close time, in ``unit``."""
-        return tuple(self.amount / repeat.total_seconds for repeat in self.repeats)
+        amount = self.amount
+        return tuple(amount / repeat.total_seconds for repeat in self.repeats)
 
     @property
     def raw(self) -> tuple[float, ...]:

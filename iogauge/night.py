@@ -113,7 +113,8 @@ class Night(_Record):
         """0: nothing is slower but what is known; 1: something is, or is invalid; 2: nothing, or not all, was measured."""
         if self.build_failure or not self.complete or all(c.judgement.verdict == "skipped" for c in self.cases):
             return 2
-        return 1 if self.counts["invalid"] or any(verdict.alarm for _, _, verdict in self.told) else 0
+        whole = self.assessment.slower_as_a_whole if self.assessment else ()
+        return 1 if whole or self.counts["invalid"] or any(verdict.alarm for _, _, verdict in self.told) else 0
 
     @property
     def overhead(self) -> str:

@@ -93,19 +93,9 @@ def headline(tonight: Tonight) -> str:
 
 def _is_news(one: FileSystemState, tonight: Tonight) -> bool:
     """Is something of it slower that is not known to be?"""
-    return is_whole(one, tonight) or any(
+    return one in tonight.slower_as_a_whole or any(
         alarm.word == "shifted level" and alarm.file_system == one.name for alarm in tonight.alarms
     )
-
-
-def is_whole(one: FileSystemState, tonight: Tonight) -> bool:
-    """Is all of it slower, and not known to be?"""
-    if one.scope is None or not one.scope.whole:
-        return False
-    mine = [state for state in tonight.tonight if state.file_system == one.name]
-    if not one.scope.keys:
-        return not all(state.muted for state in mine)
-    return any(state.alarm for state in mine)
 
 
 def lines(tonight: Tonight, rates: Rates, now: datetime.datetime, *, every: bool = False) -> Iterator[Text]:

@@ -144,11 +144,16 @@ class Tonight:
         return self.assessment.file_systems if self.assessment else ()
 
     @property
+    def slower_as_a_whole(self) -> tuple[FileSystemState, ...]:
+        """Those of which all is slower, which nobody has said to know."""
+        return self.assessment.slower_as_a_whole if self.assessment else ()
+
+    @property
     def exit_code(self) -> int:
         """As the night's: 0 nothing is slower, 1 there is an alarm, 2 it could not, or not all, be measured."""
         if self.unfinished is not None:
             return 2
-        return max(self.night.exit_code if self.night else 0, int(bool(self.alarms)))
+        return max(self.night.exit_code if self.night else 0, int(bool(self.alarms or self.slower_as_a_whole)))
 
     def sentences(self, key: str) -> tuple[str, ...]:
         """What Darshan's counters say of a series on this night."""

@@ -41,7 +41,7 @@ from iogauge.darshan.summary import Summary
 from iogauge.errors import InputError
 from iogauge.history import database, operators, schema
 from iogauge.history.cli import history_group
-from iogauge.history.database import History
+from iogauge.history.database import History, add_rows
 from iogauge.history.export import export
 from iogauge.history.ingest import Outcome, ingest
 from iogauge.history.reading import (
@@ -259,17 +259,18 @@ def test_two_writers_at_once_keep_everything_once(location, tmp_path):
 _KILLED_AT = """
 import os, signal, sys
 from pathlib import Path
-import sqlalchemy as sa
+from iogauge.history import ingest
 from iogauge.history.database import History
-from iogauge.history.ingest import ingest
 
-def killed(connection, cursor, statement, parameters, context, executemany):
-    if statement.startswith("INSERT INTO " + sys.argv[3]):
+add_rows = ingest.add_rows
+
+def killed(connection, table, rows):
+    add_rows(connection, table, rows)
+    if table.name == sys.argv[3]:
         os.kill(os.getpid(), signal.SIGKILL)
 
-history = History(sys.argv[1])
-sa.event.listen(history._engine, "after_cursor_execute", killed)
-ingest(history, Path(sys.argv[2]))
+ingest.add_rows = killed
+ingest.ingest(History(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
@@ -283,6 +284,17 @@ def test_killed_half_way_nothing_is_kept_and_the_next_one_goes_well(history, loc
     assert all_rows(history) == before
     assert ingest(history, path).added
     assert len(measured(history)) == 2
+
+
+def test_a_row_that_is_there_already_is_told_by_either_database_alike_and_nothing_of_it_is_kept(history, take):
+    take(one_night(0))
+    before = all_rows(history)
+    with history.reading() as connection:
+        rows = [dict(row) for row in connection.execute(sa.select(schema.software)).mappings()]
+    new = [{**row, "id": row["id"] + 100, "digest": f"new {row['digest']}"} for row in rows]
+    with pytest.raises(sa.exc.IntegrityError, match=r"(?i)unique"), history.writing() as connection:
+        add_rows(connection, schema.software, new + rows)
+    assert all_rows(history) == before
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

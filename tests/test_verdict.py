@@ -12,9 +12,12 @@ from rich.console import Console
 from samples import case, judgement, make_night, record, site_bands
 
 from iogauge import report, terminal
-from iogauge.assess.record import Assessment
+from iogauge.assess.record import Assessment, FileSystemState, Move, Scope
 from iogauge.detect import Action
 from iogauge.night import Night
+from iogauge.notify.junit import as_xml
+from iogauge.status import headline
+from iogauge.tonight import Tonight
 from iogauge.verdict import Told, of_file_systems
 
 KEY = "particles/write/disk/1x2/CC/hdf5"
@@ -66,6 +69,33 @@ def test_a_shifted_level_says_since_when_by_how_much_and_since_what():
     assert told.text.startswith(SHIFTED)
     assert told.text.endswith(f" MiB/s{SINCE}")
     assert told.alarm
+
+
+def slower_together(known: Assessment) -> Assessment:
+    """The same on a file system that is slower by the evidence of all its series, and by that of none alone."""
+    began = LAST_NIGHT - datetime.timedelta(days=2)
+    whole = FileSystemState(
+        name="disk",
+        word="shifted level",
+        reason="20 % slower",
+        date=LAST_NIGHT,
+        threshold=4.0,
+        moves=(Move(slower=True, began=began, found=LAST_NIGHT, before=1.0, after=0.8),),
+        scope=Scope(text="the whole file system disk", keys=(), began=began, whole=True),
+    )
+    return known.model_copy(update={"file_systems": (whole,)})
+
+
+def test_a_file_system_that_only_all_series_together_show_to_be_slower_is_an_alarm_until_they_are_muted():
+    found = night(slower_together(assessment("steady")))
+    assert (verdict(found).text, found.exit_code) == ("pass", 1)
+    told = Tonight("test", found.assessment, found)
+    assert told.exit_code == 1
+    assert headline(told) == "SLOWER: the whole file system disk"
+    assert '<failure message="the whole file system disk is 20 % slower since 2026-11-18"' in as_xml(told)
+    muted = night(slower_together(assessment("steady", said("mute", until=datetime.date(2026, 12, 1)))))
+    assert muted.exit_code == 0
+    assert Tonight("test", muted.assessment, muted).exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,20 @@ class Assessment(_Value):
         """The series that somebody should look at."""
         return tuple(one for one in self.tonight if one.alarm)
 
+    @property
+    def slower_as_a_whole(self) -> tuple[FileSystemState, ...]:
+        """The file systems of which all is slower, and nobody has said that it is known: an alarm also where only the
+        evidence of all their series together tells it, and none of them alone."""
+        return tuple(one for one in self.file_systems if one.date == self.night and self._is_whole_and_news(one))
+
+    def _is_whole_and_news(self, one: FileSystemState) -> bool:
+        if one.scope is None or not one.scope.whole:
+            return False
+        mine = [state for state in self.tonight if state.file_system == one.name]
+        if one.scope.keys:
+            return any(state.alarm for state in mine)
+        return not all(state.muted for state in mine)
+
 
 @dataclass(frozen=True)
 class Timeline:

@@ -112,7 +112,7 @@ class Bank:
         in_slot = slot > 0
         bad = np.where(in_slot, self._slot_share(slot), self.bad)
         told_at = needed(self.threshold, self.least_slowdown)
-        tonight = np.clip(noise.evidence(residual, self.scale, bad) / told_at, LEAST, MOST)
+        tonight = np.minimum(np.maximum(noise.evidence(residual, self.scale, bad) / told_at, LEAST), MOST)
         fresh = self.evidence <= 0
         starts = fresh & (tonight > 0) & known[:, None]
         self.before = np.where(starts, reference[:, None], self.before)

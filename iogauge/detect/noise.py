@@ -53,7 +53,11 @@ _TO_SCALE = 1.4826
 
 def median(values: Floats) -> Floats:
     """The median of each row; NaN is no value, and the median of none is NaN."""
-    ordered = np.sort(values, axis=1)
+    return _middle(np.sort(values, axis=1))
+
+
+def _middle(ordered: Floats) -> Floats:
+    """The median of each row that is sorted."""
     most = ordered.shape[1]
     if np.isfinite(ordered[:, -1]).all():
         return np.asarray(0.5 * (ordered[:, (most - 1) // 2] + ordered[:, most // 2]))
@@ -72,25 +76,34 @@ def _window(kept: Floats, nights: int, lag: Integers) -> Floats:
 
 def long_reference(kept: Floats) -> tuple[Floats, Floats, Floats]:
     """Level, scale and share of bad nights of each row of ``kept``: shape (series, ``KEPT_NIGHTS``), newest last."""
+    # Most rows are full, and without empty places all that follows takes a third of the time.
+    full = _full(kept)
+    if full.all():
+        return _of_window(kept[:, :LONG_NIGHTS], LONG_NIGHTS)
+    if full.any():
+        found = np.empty((3, len(kept)))
+        for rows in (full, ~full):
+            found[:, rows] = long_reference(kept[rows])
+        return found[0], found[1], found[2]
     nights = np.isfinite(kept).sum(axis=1)
-    known = nights == KEPT_NIGHTS  # most of them, and without the empty places of the others it takes a third of the time
-    if not known.any():
-        return _of_window(_window(kept, LONG_NIGHTS, np.clip(nights - LAG_FROM_NIGHTS, 0, LONG_LAG)))
-    if known.all():
-        return _of_window(kept[:, :LONG_NIGHTS])
-    found = np.empty((3, len(kept)))
-    for rows in (known, ~known):
-        found[:, rows] = long_reference(kept[rows])
-    return found[0], found[1], found[2]
+    window = _window(kept, LONG_NIGHTS, np.clip(nights - LAG_FROM_NIGHTS, 0, LONG_LAG))
+    return _of_window(window, np.isfinite(window).sum(axis=1))
 
 
-def _of_window(window: Floats) -> tuple[Floats, Floats, Floats]:
-    """Level, scale and share of bad nights of each row's reference nights."""
-    count = np.isfinite(window).sum(axis=1)
+def _full(kept: Floats) -> Bools:
+    """Which rows have all their nights: the oldest are the first to be missing."""
+    return np.asarray(np.isfinite(kept[:, 0]) & (kept.shape[1] == KEPT_NIGHTS))
+
+
+def _of_window(window: Floats, count: Integers | int) -> tuple[Floats, Floats, Floats]:
+    """Level, scale and share of bad nights of each row's reference nights, ``count`` of them."""
     level = median(window)
     residual = window - level[:, None]
-    spread = _TO_SCALE * median(np.abs(residual))
-    between_nights = _TO_SCALE * median(np.abs(np.diff(window, axis=1))) / np.sqrt(2)
+    deviations, steps = np.abs(residual), np.abs(window[:, 1:] - window[:, :-1])
+    deviations.sort(axis=1)
+    steps.sort(axis=1)
+    spread = _TO_SCALE * _middle(deviations)
+    between_nights = _TO_SCALE * _middle(steps) / np.sqrt(2)
     measured = np.sqrt(spread * between_nights) + 1e-3
     prior = SCALE_PRIOR_NIGHTS * np.log(SCALE_PRIOR)
     scale = np.exp((count * np.log(measured) + prior) / (count + SCALE_PRIOR_NIGHTS))
@@ -102,10 +115,13 @@ def _of_window(window: Floats) -> tuple[Floats, Floats, Floats]:
 
 def reference(kept: Floats, level: Floats, scale: Floats) -> Floats:
     """``level``, or the median of the last nights where it is lower by more than its own error."""
-    nights = np.isfinite(kept).sum(axis=1)
     recent = kept[:, -(SHORT_NIGHTS + SHORT_LAG) :]
-    short = _window(recent, SHORT_NIGHTS, np.clip(nights - LAG_FROM_NIGHTS + 6, 0, SHORT_LAG))
-    count = np.maximum(np.isfinite(short).sum(axis=1), 1)
+    if _full(kept).all():
+        short, count = recent[:, :SHORT_NIGHTS], np.asarray(SHORT_NIGHTS)
+    else:
+        nights = np.isfinite(kept).sum(axis=1)
+        short = _window(recent, SHORT_NIGHTS, np.clip(nights - LAG_FROM_NIGHTS + 6, 0, SHORT_LAG))
+        count = np.maximum(np.isfinite(short).sum(axis=1), 1)
     return np.asarray(np.fmin(level, median(short) + 1.25 * scale / np.sqrt(count)))
 
 

@@ -21,10 +21,10 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
-from sqlalchemy import ColumnElement, Connection, Table, insert, select
+from sqlalchemy import ColumnElement, Connection, Table, select
 
 from iogauge.errors import InputError
-from iogauge.history.database import History, next_id
+from iogauge.history.database import History, add_rows, next_id
 from iogauge.history.operators import renames
 from iogauge.history.schema import REFRAME, cases, evidence, measurements, placements, runs, series, software
 from iogauge.judge import Judgement, Row, invalid, is_of_a_series
@@ -308,12 +308,11 @@ class Rows:
 
     def insert(self) -> None:
         """Write them."""
-        self._connection.execute(insert(runs), self.runs)
+        add_rows(self._connection, runs, self.runs)
         for catalogue in (self._series, self._software, self._placements):
             catalogue.insert()
         for table, rows in ((cases, self.cases), (measurements, self.measurements), (evidence, self.evidence)):
-            if rows:
-                self._connection.execute(insert(table), rows)
+            add_rows(self._connection, table, rows)
 
     def _add_run(self, run_id: int, report: Report) -> None:
         self._run_id, self._report = run_id, report
@@ -421,8 +420,7 @@ class _Catalogue:
         return self.known[values]
 
     def insert(self) -> None:
-        if self._new:
-            self._connection.execute(insert(self._table), self._new)
+        add_rows(self._connection, self._table, self._new)
 
 
 def _digest(value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import from_json
-from sqlalchemy import Connection, Select, Text, cast, func, select
+from sqlalchemy import Connection, Select, Text, bindparam, cast, func, select
 
 from iogauge.history.schema import REFRAME, evidence, measurements, runs, series, software
 
@@ -107,16 +107,17 @@ def read_measurements(
         cast(measurements.c.total_seconds, Text),
     )
     asked = [measurements.c.started >= since] + [measurements.c.role == "main"] * main_only
+    asked.append(measurements.c.series_id == bindparam("number"))
     query = select(*columns).where(*asked).order_by(measurements.c.started, measurements.c.case_id)
     for one in sorted(wanted, key=lambda one: one.id):
-        rows = driver_rows(connection, query.where(measurements.c.series_id == one.id))
+        rows = driver_rows(connection, query, number=one.id)
         if rows:
             yield _collected(one, rows)
 
 
-def driver_rows(connection: Connection, query: Select[Any]) -> list[Any]:
+def driver_rows(connection: Connection, query: Select[Any], **values: int) -> list[Any]:
     """The rows as the database's driver gives them, for millions: SQLAlchemy's own would take most of the time."""
-    with connection.execute(query) as result:
+    with connection.execute(query, values) as result:
         cursor = result.cursor
         assert cursor is not None
         return list(cursor.fetchall())

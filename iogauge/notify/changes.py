@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict
 
 from iogauge.assess.record import FileSystemState, SeriesState
 from iogauge.detect.fusion import SAME_EVENT_DAYS
-from iogauge.status import is_whole
 from iogauge.tonight import Alarm, AlarmWord, Tonight
 from iogauge.verdict import of_file_system
 
@@ -79,7 +78,7 @@ class _Known:
         self.alarms = {(one.word, one.name): one for one in aloud}
         self.already = {(one.word, one.name): one for one in told.alarms}
         self.together = {one.name: one for one in tonight.file_systems}
-        self.whole = {name: one for name, one in self.together.items() if is_whole(one, tonight)}
+        self.whole = {one.name: one for one in tonight.slower_as_a_whole}
 
     def file_systems(self) -> Iterator[Change]:
         """Those that are slower as a whole now, or are no longer."""

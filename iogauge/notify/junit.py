@@ -13,7 +13,7 @@ from iogauge.assess.record import SeriesState
 from iogauge.plain import one_line, printable
 from iogauge.status import reason
 from iogauge.tonight import Alarm, Tonight
-from iogauge.verdict import Verdict
+from iogauge.verdict import Verdict, of_file_system
 
 #: Verdicts from which nothing follows, and those that are known where they are no alarm.
 _NO_VERDICT: tuple[Verdict, ...] = ("no reference", "too noisy", "shifted level", "regressed")
@@ -57,6 +57,11 @@ def _cases(tonight: Tonight) -> Iterator[tuple[str, TestCase]]:
         case = _case(alarm.name, f"{tonight.site}.{alarm.file_system}", None)
         case.append(_of_alarm(alarm))
         yield alarm.file_system, case
+    for one in tonight.slower_as_a_whole:
+        if tonight.assessment is not None and one.scope is not None and not one.scope.keys:
+            case = _case(one.scope.text, f"{tonight.site}.{one.name}", None)
+            case.append(_of_alarm(Alarm(one.name, one.name, "shifted level", of_file_system(tonight.assessment, one))))
+            yield one.name, case
 
 
 def _case(name: str, group: str, seconds: float | None) -> TestCase:

@@ -2,14 +2,18 @@
  * still.
  *
  *   SLOW_STORAGE_FOLDER=/dev/shm/x  whose regular files; without it nothing is slowed
- *   SLOW_STORAGE_MIB_S=100          a call lasts as long as its bytes need at this pace of a process, at least
- *   SLOW_STORAGE_SLOWDOWN=0.2       the rate falls by this part: every call lasts 1 / (1 - 0.2) as long as it would
+ *   SLOW_STORAGE_MIB_S=100          the bytes moved since a file was opened need as long as at this pace, at least
+ *   SLOW_STORAGE_SLOWDOWN=0.2       the rate falls by this part: everything lasts 1 / (1 - 0.2) as long as it would
  *
- * Seen are the calls of POSIX, thus those of MPI-IO and HDF5 too; mapped files and asynchronous calls are not. The time
- * is waited for asleep, as a program does whose storage is busy. A value that is none ends the program: exit code 2. */
+ * The storage is busy from the opening of a file on, so that a process which has to wait for a core between its calls
+ * is no slower than one that has a core at once. Seen are the calls of POSIX, thus those of MPI-IO and HDF5 too; mapped
+ * files and asynchronous calls are not. The time is waited for asleep, as a program does whose storage is busy. A value
+ * that is none ends the program: exit code 2. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +27,11 @@ static struct {
     double bytes_per_second; /* 0: as fast as it is */
     double stretch;
 } storage;
+
+/* When the storage will have moved all that was asked for of each file so far; at first, when it was opened. Of more
+ * files at once the calls alone are paced. */
+static double due[1024];
+static const int due_count = sizeof due / sizeof due[0];
 
 static double number(const char *name, double most)
 {
@@ -77,19 +86,47 @@ static int is_on_storage(int fd)
     return length > (ssize_t)folder && strncmp(path, storage.folder, folder) == 0;
 }
 
-/* Wait as long as the storage would have needed for a call that began at BEGIN and moved DONE bytes, and pass DONE on.
- */
+/* Wait for the storage after a call that began at BEGIN and moved DONE bytes, and pass DONE on. */
 static ssize_t waited(int fd, double begin, ssize_t done)
 {
     const int error = errno;
     if (done >= 0 && is_on_storage(fd)) {
-        const double paced = storage.bytes_per_second > 0 ? (double)done / storage.bytes_per_second : 0;
-        const double needed = now() - begin;
-        sleep_until(begin + (needed > paced ? needed : paced) * storage.stretch);
+        const double end = begin + (now() - begin) * storage.stretch;
+        double alone = begin;
+        double *end_of_bytes = fd < due_count && due[fd] > 0 ? &due[fd] : &alone;
+        if (storage.bytes_per_second > 0)
+            *end_of_bytes += (double)done / storage.bytes_per_second * storage.stretch;
+        sleep_until(*end_of_bytes > end ? *end_of_bytes : end);
     }
     errno = error;
     return done;
 }
+
+static int opened(double begin, int fd)
+{
+    if (fd >= 0 && fd < due_count)
+        due[fd] = begin;
+    return fd;
+}
+
+#define OPENED(name, parameters, ...)                                                        \
+    int name parameters                                                                      \
+    {                                                                                        \
+        static int(*real) parameters;                                                        \
+        if (real == NULL)                                                                    \
+            *(void **)&real = dlsym(RTLD_NEXT, #name);                                       \
+        va_list last;                                                                        \
+        va_start(last, flags);                                                               \
+        const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(last, mode_t) : 0; \
+        va_end(last);                                                                        \
+        const double begin = now();                                                          \
+        return opened(begin, (real)(__VA_ARGS__, flags, mode));                              \
+    }
+
+OPENED(open, (const char *path, int flags, ...), path)
+OPENED(open64, (const char *path, int flags, ...), path)
+OPENED(openat, (int folder, const char *path, int flags, ...), folder, path)
+OPENED(openat64, (int folder, const char *path, int flags, ...), folder, path)
 
 #define SLOWED(type, name, parameters, ...)                  \
     type name parameters                                     \
