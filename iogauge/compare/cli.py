@@ -36,6 +36,9 @@ from iogauge.history.cli import at_history
 from iogauge.history.comparisons import record
 from iogauge.history.database import History
 
+#: Where the suite is.
+CHECK = "upgrade.py"
+
 COMPARISON_FILE = "comparison.json"
 
 
@@ -166,7 +169,7 @@ def compare_command(
     cause = ""
     with progress_bar(console, f"{arm_a} and {arm_b} on {site}", verbose=verbose) as progress:
         try:
-            folder = nightly.run_apart(site, COMPARE, progress, options)
+            folder = nightly.run_apart(site, COMPARE, progress, options, check=CHECK)
         except InputError as error:
             folder, cause = nightly.home() / COMPARE, error.message
     with nightly.Stop():  # what is there is written whole
@@ -298,7 +301,9 @@ def _left(folder: Path, cause: str) -> tuple[list[tuple[Comparison, Path]], list
         stage = Path(case["stagedir"] or folder)
         why = case["fail_reason"] or case.get("skip_reason") or ""
         if case.get("comparison"):
-            found.append((Comparison.model_validate(case["comparison"]), Path(case["outputdir"] or stage)))
+            # ReFrame moves only what it calls passed, and names the folder of its output for all.
+            kept = stage if (stage / PLAN_FILE).exists() else Path(case["outputdir"])
+            found.append((Comparison.model_validate(case["comparison"]), kept))
             seen.add(stage)
         elif (stage / PLAN_FILE).exists():
             found.append((of_folder(stage, stopped="interrupted", problem=cause or why), stage))
