@@ -297,6 +297,10 @@ def main(arguments: list[str]) -> int:
     except Refusal as refusal:
         print(f"compare: error: {refusal}", file=sys.stderr)
         return 1
+    except OSError as error:  # the file system has gone, or is full: what an arm said of it before says more
+        arm = error.__context__ if isinstance(error.__context__, Refusal) else None
+        print(f"compare: error: {arm or f'{error.filename}: {error.strerror}'}", file=sys.stderr)
+        return 1
     return 0
 
 
