@@ -102,7 +102,7 @@ site_configuration = {
             "cxx": "",
             "ftn": "",
             "target_systems": ["minicluster"],
-            "extras": common.darshan(),
+            "extras": {**common.darshan(), **common.kernels()},
         }
     ],
     "general": [{**common.GENERAL[0], "poll_rate_min": 10}],

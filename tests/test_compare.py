@@ -352,7 +352,7 @@ def test_taken_up_again_on_another_node_it_goes_on(tmp_path: Path) -> None:
 def test_arms_on_different_nodes_are_no_pair(tmp_path: Path) -> None:
     plan = make_plan(tmp_path)
     moved(tmp_path, "b")
-    with pytest.raises(Refusal, match="hosts differs: .*n1.*n2.*, pair 1"):
+    with pytest.raises(Refusal, match=r"hosts differs: .*n1.*n2.*, pair 1"):
         drive(plan, tmp_path)
 
 
