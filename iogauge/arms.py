@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iogauge import nightly
 from iogauge.adapters.kernel import read_records
+from iogauge.commands import run_whole
 from iogauge.errors import InputError, Refusal
 from iogauge.fingerprint.counted import COUNTER
 from iogauge.fingerprint.layouts import PROGRAM as LAYOUT_PROGRAM
@@ -344,9 +345,7 @@ def _build_aside(arm: Arm, sources: Path, folder: Path) -> None:
         if arm.prefix is not None:
             configure.append(f"-DHDF5_ROOT={arm.prefix}")
         for command in (configure, ["cmake", "--build", build, "--parallel", "2"]):
-            done = subprocess.run(
-                arm.command(*command), env=arm.environment(), capture_output=True, text=True, check=False
-            )
+            done = run_whole(arm.command(*command), arm.environment())
             if done.returncode:
                 said = [line for line in done.stderr.splitlines() if line.strip()][-3:]
                 raise Refusal(f"arm {arm.name}: its kernels could not be built: {' / '.join(said)}")

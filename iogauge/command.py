@@ -28,7 +28,7 @@ Command = Callable[..., Any]
 
 
 def answers(command: Callable[..., int | None]) -> Callable[..., None]:
-    """Turn what a person did wrong into one line and exit code 2."""
+    """Turn what a person did wrong into one line and exit code 2; so is Ctrl-C, since 1 says that something is slower."""
 
     @functools.wraps(command)
     def answered(*args: Any, **kwargs: Any) -> None:
@@ -39,6 +39,9 @@ def answers(command: Callable[..., int | None]) -> Callable[..., None]:
             code = 2
         except OSError as error:
             click.echo(f"iogauge: error: {error.filename or ''}: {error.strerror or error}", err=True)
+            code = 2
+        except KeyboardInterrupt:
+            click.echo("iogauge: error: interrupted", err=True)
             code = 2
         raise SystemExit(code or 0)
 

@@ -441,8 +441,15 @@ def test_an_arm_against_itself_gives_no_verdict(tmp_path: Path, kernels: Path, m
         (("default", "default"), "ARM_B: default twice; two arms are compared"),
         (("default", "hdf5-9"), "no arm 'hdf5-9'; there are: "),
         (("default", "/usr", "--file-system", "tape"), "--file-system: site local has no tape; it has disk, memory"),
+        (("default", "/usr", "--partition", "gpu"), "--partition: site local has no gpu; it has default"),
+        (("default", "/usr", "--point", "9x9"), "--point: 9x9 is not on the site's axes there; allowed: 1x"),
+        (("default", "/usr", "--point", "many"), "nodes and ranks per node such as 4x2 are expected"),
+        (("default", "/usr", "--resume", "latest", "--margin", "9%"), "--margin: --resume goes on with what was asked"),
         (("default", "/usr", "--site", "nowhere"), "no site configuration for 'nowhere'"),
-        (("default", "/usr", "--resume", "latest"), "there is no comparison yet"),
+        (
+            ("default", "/usr", "--resume", "latest"),
+            "there is no comparison of default and /usr yet that is not decided",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_named(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:

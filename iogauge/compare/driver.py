@@ -22,7 +22,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from iogauge import arms
+from iogauge import arms, placement
 from iogauge.adapters.kernel import read_records
 from iogauge.compare.exchange import READERS, Exchange
 from iogauge.compare.lines import append, read_lines
@@ -91,7 +91,10 @@ class Driver:
     def go(self) -> None:
         """Until all is decided or the time is up. Raises :class:`Refusal` when an arm fails or is not what it says."""
         if self.plan.prove:
-            arms.check_comparable(*map(self._proof, self.plan.arms))
+            proofs = [self._proof(arm) for arm in self.plan.arms]
+            arms.check_comparable(*proofs)
+            for proof in proofs:
+                self._check_goes_on(proof)
         for pattern in self.plan.patterns:
             for arm in self.plan.arms:
                 if not any(r.pattern == pattern.name and r.arm == arm.name and r.pair < 0 for r in self.runs):
@@ -116,10 +119,10 @@ class Driver:
             name=arm.name,
             kind="prefix",
             hdf5=arm.hdf5,
-            mpi=None,
-            prefix=None,
+            mpi=arm.mpi,
+            prefix=arm.prefix,
             compiler=None,
-            launcher=shlex.join(arm.launch),
+            launcher=arm.launcher or shlex.join(arm.launch),
             variables=arm.environment,
         )
         kernels = arms.Kernels(folder=arm.programs, flags=arms.flags_of(arm.programs))
@@ -129,6 +132,17 @@ class Driver:
             return arms.look(said, kernels, arm.launch, folder)
         finally:
             shutil.rmtree(folder)
+
+    def _check_goes_on(self, proof: arms.Proof) -> None:
+        """Earlier runs are of the same build. Raises :class:`Refusal`."""
+        for earlier in (run.main[0].software for run in self.runs if run.arm == proof.arm.name):
+            then = f"{earlier.hdf5}, {earlier.mpi}, {earlier.kernels}, {earlier.compiler}"
+            now = f"{proof.hdf5}, {proof.mpi}, {proof.sources}, {proof.compiler}"
+            if then != now:
+                raise Refusal(
+                    f"arm {proof.arm.name} is another build than before: HDF5, MPI, kernels' sources, compiler were "
+                    f"{then}, and are {now}; start a new comparison"
+                )
 
     def _turns(self) -> Iterator[tuple[int, Pattern]]:
         """The next pattern with the number of its next pair: round after round, each in another order."""
@@ -159,7 +173,7 @@ class Driver:
         finally:
             shutil.rmtree(folder)
         run = Run(pattern=pattern.name, pair=number, arm=arm.name, first=first, measurements=tuple(measurements))
-        check_arm(arm, run)
+        check_arm(self.plan, arm, run)
         append(self.path, run)
         self.runs.append(run)
         rates = ", ".join(f"{m.operation} {m.best_observed:.4g} {m.unit}" for m in run.main)
@@ -295,11 +309,14 @@ def _said(errors: str, kernel: str) -> str:
     return own[0] if own else " / ".join(last) or "nothing on stderr"
 
 
-def check_arm(arm: Arm, run: Run) -> None:
-    """Raises :class:`Refusal` for a run that is not of the HDF5 that the arm says, as the library itself tells."""
+def check_arm(plan: Plan, arm: Arm, run: Run) -> None:
+    """Raises :class:`Refusal` for a run that is not of the HDF5 that the arm says, as the library itself tells, or whose ranks
+    are not where they were asked for: both arms with all ranks on one core would be found equal."""
     for m in run.main:
         if arm.hdf5 is not None and m.software.hdf5 != arm.hdf5:
             raise Refusal(f"arm {arm.name} is said to have HDF5 {arm.hdf5}, and loads {m.software.hdf5}")
+        if wrong := placement.problems(m, plan.nodes, plan.ranks_per_node, oversubscribe=plan.oversubscribe):
+            raise Refusal(f"arm {arm.name}, {run.pattern}: {'; '.join(wrong)}")
 
 
 def main(arguments: list[str]) -> int:
@@ -317,6 +334,10 @@ def main(arguments: list[str]) -> int:
         driver.go()
     except Refusal as refusal:
         print(f"compare: error: {refusal}", file=sys.stderr)
+        return 1
+    except OSError as error:  # the file system has gone, or is full: what an arm said of it before says more
+        arm = error.__context__ if isinstance(error.__context__, Refusal) else None
+        print(f"compare: error: {arm or f'{error.filename}: {error.strerror}'}", file=sys.stderr)
         return 1
     return 0
 

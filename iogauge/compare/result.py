@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from iogauge import placement
 from iogauge.compare.exchange import Exchange, sizes, unreadable
 from iogauge.compare.lines import read_lines
 from iogauge.compare.otherwise import Otherwise
@@ -22,6 +23,9 @@ from iogauge.night import write_whole
 from iogauge.validation import read_record
 
 Stopped = Literal["decided", "time", "interrupted", "broken"]
+
+#: What goes on with a comparison that was interrupted, behind the names of its arms.
+RESUME = "iogauge compare ... --resume latest"
 
 #: Worst first.
 FINDINGS: tuple[Finding, ...] = ("slower", "undecided", "not slower", "faster")
@@ -80,15 +84,19 @@ class Comparison(_Value):
     """Two arms on one site's file system. ``margin``, ``alpha``, ``seed``, ``repeats`` and ``time_limit_seconds`` are the
     plan's; records of old may not have the last two.
 
+    ``hosts``: ranks by host; ``placement``: where ranks were proven to be. Of all allocations, where it was taken up again.
+
     ``stopped``: all was ``decided``, the ``time`` was up, ``interrupted`` or ``broken``, by ``problem``. A broken one
     has no results. ``otherwise``: by the project's own counter; ``profiled``: by Darshan, or why not, ``without_darshan``.
     """
 
     schema_: Literal["iogauge.comparison/1"] = Field(default="iogauge.comparison/1", alias="schema")
     site: str
+    partition: str = ""
     file_system: str
     arms: tuple[ArmShown, ...]
     hosts: dict[str, int]
+    placement: str = ""
     started: AwareDatetime | None
     seed: int
     margin: float
@@ -102,6 +110,11 @@ class Comparison(_Value):
     otherwise: tuple[Otherwise, ...] = ()
     profiled: tuple[Profiled, ...] = ()
     without_darshan: str = ""
+
+    @property
+    def where(self) -> str:
+        """The site, with its partition where it has one."""
+        return f"{self.site}:{self.partition}" if self.partition else self.site
 
     @property
     def counts(self) -> dict[Finding, int]:
@@ -160,12 +173,14 @@ def summarise(
     for arm in plan.arms:
         mine = [run.main[0].software for run in runs if run.arm == arm.name and run.main]
         arms += [ArmShown(name=arm.name, software=mine[0])] if mine else []
-    hosts = {host: len(ranks) for host, ranks in runs[0].main[0].hosts.items()} if runs and runs[0].main else {}
+    places = [m for run in runs for m in run.main[:1]]
     return Comparison(
         site=plan.site,
+        partition=plan.partition,
         file_system=plan.file_system,
         arms=tuple(arms),
-        hosts=hosts,
+        hosts={host: len(ranks) for m in places for host, ranks in sorted(m.hosts.items())},
+        placement=", ".join(dict.fromkeys(map(placement.summary, places))),
         started=min((m.started for run in runs for m in run.main), default=None),
         seed=plan.seed,
         margin=plan.margin,
@@ -263,7 +278,9 @@ def untold(comparison: Comparison) -> list[str]:
 def next_steps(comparison: Comparison) -> str:
     """A paragraph for who reads it: what it means, and what to do."""
     if comparison.stopped == "broken" or not comparison.results:
-        return f"There is no verdict: {comparison.problem or 'no pair was finished'}. Mend that and compare again."
+        problem = comparison.problem or "no pair was finished"
+        again = f"{RESUME} goes on" if comparison.stopped == "interrupted" else "Mend that and compare again"
+        return f"There is no verdict: {problem}. {again}."
     words = []
     if strange := unreadable(comparison.exchanges):
         words.append(f"Files do not pass from one to the other: {strange[0]}{' (and more)' * (len(strange) > 1)}.")
@@ -273,7 +290,7 @@ def next_steps(comparison: Comparison) -> str:
             f"{_cause(comparison, slower)} Keep the old version as the default until the cause is known."
         )
     if comparison.stopped == "interrupted":
-        words.append("It was interrupted; iogauge compare --resume latest goes on where it was.")
+        words.append(f"It was interrupted: {comparison.problem or 'stopped'}. {RESUME} goes on where it was.")
     if left := [result.observed for result in comparison.results if result.observed.finding == "undecided"]:
         least = max(found.provable for found in left)
         known = f"at worst, {percent(least)} slower is not ruled out" if least < 1 else "of some nothing is known yet"

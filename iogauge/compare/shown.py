@@ -35,9 +35,11 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         software = arm.software
         console.print(f"{escape(arm.name)}: HDF5 {software.hdf5}, {software.mpi}, kernels {software.kernels}")
     hosts = ", ".join(f"{host} ({ranks} ranks)" for host, ranks in comparison.hosts.items())
-    where = f"on {comparison.file_system} of {comparison.site}"
+    where = f"on {comparison.file_system} of {comparison.where}"
     console.print(
-        "; ".join(filter(None, (where, hosts, f"seed {comparison.seed}", _STOPPED[comparison.stopped])))
+        "; ".join(
+            filter(None, (where, comparison.placement, hosts, f"seed {comparison.seed}", _STOPPED[comparison.stopped]))
+        )
         + (f": {escape(comparison.problem)}" if comparison.problem else ""),
         highlight=False,
     )
