@@ -420,6 +420,7 @@ BAD_OPTIONS = [
     (("--dir", "/no/such/folder"), "--dir /no/such/folder: no such folder"),
     (("--dir", "/etc/passwd"), "--dir /etc/passwd: no such folder"),
     (("--json", "/no/such/folder/x"), "--json /no/such/folder: no such folder"),
+    (("--json", "/dev"), "--json /dev: is not a regular file"),
     (("--config", "/no/such/file"), "/no/such/file: cannot be read: "),
     (("--formats", "hdf5,csv"), "--formats: hdf5,csv: allowed: hdf5, zarr, netcdf"),
     (("--formats", "hdf5,hdf5"), "--formats: hdf5,hdf5: allowed: hdf5, zarr, netcdf, each once"),

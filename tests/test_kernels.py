@@ -184,6 +184,7 @@ BAD = [
     ("segments", ("--collective", "yes", "--file-per-process", "yes"), "--collective yes"),
     ("segments", ("--chunk", "1G"), "--chunk: 134217728 elements in dimension 1, more than the dataset's 8388608"),
     ("segments", ("--json", "/no/such/folder/x"), "--json /no/such/folder/x: No such file"),
+    ("segments", ("--json", "/dev"), "--json /dev: is not a regular file"),
     ("segments", ("--repeats", "0"), "--repeats 0: out of range"),
     ("segments", ("--colective", "yes"), "--colective: unknown option"),
     ("segments", ("--block",), "--block: a value is missing"),

@@ -358,9 +358,13 @@ static void open_json(struct session *session)
     const struct common_settings *common = session->settings;
     const bool sweeps = session->sweep.names[0] != NULL;
     char problem[PROBLEM_BYTES] = "";
+    struct stat there;
     if (session->world.rank == 0 && common->json != NULL) {
         snprintf(session->json_part, sizeof session->json_part, "%s.part", common->json);
-        if (sweeps && !common->resume && access(session->json_part, F_OK) == 0)
+        if (stat(common->json, &there) == 0 && !S_ISREG(there.st_mode)) /* a device would be replaced */
+            snprintf(problem, sizeof problem, "--json %s: is not a regular file; it or a new one is expected",
+                     common->json);
+        else if (sweeps && !common->resume && access(session->json_part, F_OK) == 0)
             snprintf(problem, sizeof problem,
                      "--json %s: %s is there, from a run that was cut off; --resume yes goes on with it", common->json,
                      session->json_part);

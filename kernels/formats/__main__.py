@@ -121,8 +121,8 @@ def make_plan(options: argparse.Namespace) -> Plan:
     need_folder(options.dir, "--dir")
     if plan.json is not None:
         need_folder(plan.json.absolute().parent, "--json")
-        if plan.json.is_dir():
-            raise InputError("a folder, not a file", key=f"--json {plan.json}")
+        if plan.json.exists() and not plan.json.is_file():
+            raise InputError("is not a regular file; it or a new one is expected", key=f"--json {plan.json}")
     if plan.writes:
         free = shutil.disk_usage(options.dir).free
         if sizes.bytes > free:
