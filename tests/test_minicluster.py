@@ -89,10 +89,10 @@ def state(cluster: Minicluster, job: str) -> str:
     return cluster.output("run", "squeue", "--noheader", "--format=%T", "--states=all", f"--jobs={job}").strip()
 
 
-def finish(cluster: Minicluster, job: str, seconds: float = 40) -> str:
+def finish(cluster: Minicluster, job: str) -> str:
     """The state in which a job ended."""
     ended = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
-    assert wait_for(lambda: state(cluster, job) in ended, seconds), state(cluster, job)
+    assert wait_for(lambda: state(cluster, job) in ended), state(cluster, job)
     return state(cluster, job)
 
 
