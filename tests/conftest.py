@@ -9,6 +9,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where several files are tested at a time, none of the long ones begins when the others are done."""
     order = {name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: order.get(item.path.name, len(LONG)))
+
+
+#: So long is waited for what has to happen, many times longer than it takes: no machine is too busy, and a failure still ends.
+PATIENCE_SECONDS = 300
+
+
+def wait_until(happened: Callable[[], object]) -> None:
+    """Fails when it does not."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not happened():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
 
 
 #: Kept between runs: all that test at a time, and the next ones, share what was built before.
@@ -153,7 +166,7 @@ def run_mpi(ranks: int, *command: str | Path, launcher: str = "mpirun", **kwargs
         capture_output=True,
         text=True,
         check=False,
-        timeout=kwargs.pop("timeout", 120),
+        timeout=kwargs.pop("timeout", PATIENCE_SECONDS),
         env=environment,
         **kwargs,
     )

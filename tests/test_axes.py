@@ -12,7 +12,7 @@ from typing import Any
 
 import golden
 import pytest
-from conftest import CHECKOUT
+from conftest import CHECKOUT, PATIENCE_SECONDS
 
 from iogauge.nightly import read_site_configuration
 
@@ -39,7 +39,13 @@ def reframe(configuration: Path, work: Path, *arguments: str, checks: str = "") 
     environment = {**os.environ, **golden.ENVIRONMENT, "PATH": path, "IOGAUGE_HOME": str(work)}
     command += ["--prefix", work, *arguments]
     return subprocess.run(
-        [*map(str, command)], cwd=work, env=environment, capture_output=True, text=True, check=False, timeout=240
+        [*map(str, command)],
+        cwd=work,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
     )
 
 

@@ -6,11 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from conftest import CHECKOUT, needs_root
+from conftest import CHECKOUT, PATIENCE_SECONDS, needs_root, wait_until
 
 from iogauge.case_folders import remove_left_over
 
@@ -61,16 +60,13 @@ def test_the_folder_is_gone_after_a_signal(tmp_path, target, number):
     # As ReFrame does it: the signal goes to the whole process group of the job.
     # A shell cannot trap what was ignored when it started, as SIGINT is below a job in the background: make it default.
     process = subprocess.Popen(
-        job(tmp_path, f'disk "{target}" 1000', "sleep 30"),
+        job(tmp_path, f'disk "{target}" 1000', "sleep 3000"),
         start_new_session=True,
         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 10
-    while not list(target.glob("*/.iogauge-case")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert list(target.iterdir()), "the job never made its folder"
+    wait_until(lambda: list(target.glob("*/.iogauge-case")))
     os.killpg(process.pid, number)
-    assert process.wait(timeout=10) == 128 + number
+    assert process.wait(timeout=PATIENCE_SECONDS) == 128 + number
     assert list(target.iterdir()) == []
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import PATIENCE_SECONDS
 from samples import record
 
 from iogauge.compare import runs as of_runs
@@ -377,7 +378,7 @@ def test_cancelled_as_a_scheduler_does_it_keeps_its_pairs_and_leaves_no_file(tmp
         if "pair 3" in line:
             process.send_signal(signal.SIGTERM)
             break
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 128 + signal.SIGTERM
     assert len(of_runs.whole_pairs(of_runs.read_runs(path), "CC", ["a", "b"])) >= 2
     assert list((tmp_path / "case").iterdir()) == []

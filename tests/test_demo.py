@@ -10,12 +10,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from datetime import date, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from conftest import PATIENCE_SECONDS, wait_until
 
 from iogauge import demo
 from iogauge.combined import read_night
@@ -68,7 +68,7 @@ def played(kernels: Path, tmp_path_factory: pytest.TempPathFactory) -> Played:
     before = everything_below(home)
     process = start(home, kernels, "--silent", str(SILENT))
     try:
-        output, _ = process.communicate(timeout=900)
+        output, _ = process.communicate(timeout=1800)
     except subprocess.TimeoutExpired:
         process.terminate()
         output, _ = process.communicate()
@@ -194,10 +194,7 @@ def test_jobs_are_the_same_but_for_what_slows_the_storage(nights: list[Night]) -
 
 
 def wait_for(folder: Path, pattern: str) -> None:
-    deadline = time.monotonic() + 120
-    while not list(folder.glob(pattern)):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: list(folder.glob(pattern)))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -205,7 +202,7 @@ def test_an_interrupted_one_leaves_nothing(number: signal.Signals, kernels: Path
     process = start(tmp_path, kernels)
     wait_for(tmp_path, "demo/nights/runs/*/output.txt")
     process.send_signal(number)
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 2, output
     assert "the demonstration was stopped; nothing of it is left" in output
     assert not (tmp_path / "demo" / "nights").exists()

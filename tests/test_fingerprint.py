@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from conftest import CHECKOUT, MPI_ENVIRONMENT, needs_mpich, run_mpi
+from conftest import CHECKOUT, MPI_ENVIRONMENT, PATIENCE_SECONDS, needs_mpich, run_mpi, wait_until
 from ruamel.yaml import YAML
 from test_darshan_runs import runtime
 
@@ -650,17 +650,13 @@ def test_bad_input_is_named(kernels, words, message, monkeypatch):
 
 def test_a_run_that_is_told_to_end_leaves_nothing(tmp_path, kernels):
     case = ("fingerprint", "record", "particles/x", "--kernels", kernels, "--dir", tmp_path)
-    command = [*case, "--", "--particles", "1000", "--steps", "2", "--compute-seconds", "60"]
+    command = [*case, "--", "--particles", "1000", "--steps", "2", "--compute-seconds", "600"]
     script = "from iogauge.cli import main; main()"
     process = subprocess.Popen([sys.executable, "-c", script, *map(str, command)], stdout=subprocess.DEVNULL)
     try:
-        for _ in range(200):
-            if any(tmp_path.rglob("*.h5")):
-                break
-            signal.sigtimedwait([], 0.1)
-        assert any(tmp_path.rglob("*.h5"))
+        wait_until(lambda: any(tmp_path.rglob("*.h5")))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 128 + signal.SIGTERM
+        assert process.wait(timeout=PATIENCE_SECONDS) == 128 + signal.SIGTERM
     finally:
         process.kill()
     assert list(tmp_path.iterdir()) == []

@@ -17,7 +17,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from conftest import CHECKOUT, data_left, needs_root
+from conftest import CHECKOUT, PATIENCE_SECONDS, data_left, needs_root
 from test_reframe_checks import one, reframe, site, values, without_portable_bands  # noqa: F401
 
 from iogauge import page_cache
@@ -61,7 +61,7 @@ def write_config(target: Path, keys: dict[str, Any] | str) -> Path:
 
 def formats(target: Path, keys: dict[str, Any] | str, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, KERNEL, "--config", write_config(target, keys), "--dir", target, *options]
-    return subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
 
 
 def kept(target: Path, keys: dict[str, Any], *options: str) -> dict[str, Path]:
@@ -526,7 +526,7 @@ def test_a_stopped_run_leaves_no_file_and_dies_of_the_signal(target, signal_):
     while not list(target.glob("small/small.zarr/Dataset_1*")) and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal_)
-    assert process.wait(timeout=30) == -signal_
+    assert process.wait(timeout=PATIENCE_SECONDS) == -signal_
     assert list(target.iterdir()) == []
 
 
@@ -538,7 +538,7 @@ def test_a_crash_of_the_measuring_process_leaves_no_file_and_is_no_measurement(t
         time.sleep(0.01)
     (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(int(child), signal.SIGSEGV)
-    out, errors = process.communicate(timeout=30)
+    out, errors = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 2
     assert "the measuring process was ended by SIGSEGV" in errors
     assert "{" not in out

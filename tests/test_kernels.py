@@ -13,7 +13,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from conftest import CHECKOUT, MPI_ENVIRONMENT, needs_mpich, needs_root, run_mpi
+from conftest import CHECKOUT, MPI_ENVIRONMENT, PATIENCE_SECONDS, needs_mpich, needs_root, run_mpi, wait_until
 
 from iogauge.adapters.kernel import read_records
 
@@ -292,7 +292,7 @@ def test_a_file_system_that_fills_up_in_mid_write_is_named_and_left_clean(kernel
                     filler.write(bytes(1 << 20))
                 except OSError:
                     time.sleep(0.005)
-        errors = process.communicate(timeout=60)[1]
+        errors = process.communicate(timeout=PATIENCE_SECONDS)[1]
         assert process.returncode == 2, errors
         assert "segments: error:" in errors
         assert [path.name for path in target.iterdir()] == ["filler"]
@@ -332,11 +332,8 @@ def test_a_killed_run_leaves_no_file(kernels, target):
     while not list(target.iterdir()) and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
-    process.wait(timeout=30)
-    deadline = time.monotonic() + 5
-    while list(target.iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert list(target.iterdir()) == []
+    process.wait(timeout=PATIENCE_SECONDS)
+    wait_until(lambda: not list(target.iterdir()))
 
 
 @needs_mpich

@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from conftest import CHECKOUT, MPI_ENVIRONMENT, needs_root, run_mpi
+from conftest import CHECKOUT, MPI_ENVIRONMENT, PATIENCE_SECONDS, needs_root, run_mpi, wait_until
 
 from iogauge import series
 from iogauge.adapters.kernel import read_records
@@ -250,11 +250,8 @@ def test_a_killed_run_leaves_nothing(kernels, target, options):
         time.sleep(0.01)
     time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
-    process.wait(timeout=30)
-    deadline = time.monotonic() + 5
-    while list(target.iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert list(target.iterdir()) == []
+    process.wait(timeout=PATIENCE_SECONDS)
+    wait_until(lambda: not list(target.iterdir()))
 
 
 def test_a_file_that_is_just_being_made_when_the_signal_comes_is_removed(kernels, target, faults):
@@ -267,7 +264,7 @@ def test_a_file_that_is_just_being_made_when_the_signal_comes_is_removed(kernels
     while not list(target.iterdir()) and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=30) == -signal.SIGTERM
+    assert process.wait(timeout=PATIENCE_SECONDS) == -signal.SIGTERM
     assert list(target.iterdir()) == []
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import CHECKOUT, MPI_ENVIRONMENT, Minicluster
+from conftest import CHECKOUT, MPI_ENVIRONMENT, PATIENCE_SECONDS, Minicluster
 
 pytestmark = pytest.mark.cluster
 
@@ -50,7 +50,7 @@ int main(int count, char **arguments)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for namespaces and mounts")
 
 
-def wait_for(what: Callable[[], bool], seconds: float = 20) -> bool:
+def wait_for(what: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
     deadline = time.monotonic() + seconds
     while not what():
         if time.monotonic() > deadline:
@@ -89,10 +89,10 @@ def state(cluster: Minicluster, job: str) -> str:
     return cluster.output("run", "squeue", "--noheader", "--format=%T", "--states=all", f"--jobs={job}").strip()
 
 
-def finish(cluster: Minicluster, job: str, seconds: float = 40) -> str:
+def finish(cluster: Minicluster, job: str) -> str:
     """The state in which a job ended."""
     ended = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
-    assert wait_for(lambda: state(cluster, job) in ended, seconds), state(cluster, job)
+    assert wait_for(lambda: state(cluster, job) in ended), state(cluster, job)
     return state(cluster, job)
 
 
@@ -450,7 +450,7 @@ def left_of(cluster: Minicluster) -> list[str]:
 
 def wait_until_nothing_is_left_of(cluster: Minicluster) -> None:
     """A process that was killed outside the cluster, such as what a start was just running, ends a moment later."""
-    wait_for(lambda: not left_of(cluster), 3)
+    wait_for(lambda: not left_of(cluster))
     assert left_of(cluster) == []
 
 
@@ -509,7 +509,7 @@ def test_a_start_that_is_interrupted_leaves_nothing_and_says_so(another):
     start = subprocess.Popen([*another.argv("start"), "--nodes", "1"], stderr=subprocess.PIPE, text=True)
     assert wait_for((another.folder / "database").exists)
     start.terminate()
-    _, said = start.communicate(timeout=30)
+    _, said = start.communicate(timeout=PATIENCE_SECONDS)
     assert start.returncode == 143
     assert "nothing of it is left" in said
     wait_until_nothing_is_left_of(another)
@@ -526,7 +526,7 @@ def minicluster_without(rights: list[str], folder: Path, *arguments: str) -> sub
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         env={**os.environ, "IOGAUGE_NO_INSTALL": "1"},
     )
 

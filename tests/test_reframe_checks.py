@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CHECKOUT, data_left
+from conftest import CHECKOUT, PATIENCE_SECONDS, data_left
 
 REFRAME = Path(sys.executable).parent / "reframe"
 SMALL = ("-S", "ParticlesCheck.particles=65536", "-S", "SegmentsCheck.block_bytes=2097152", "-S", "repeats=2")
@@ -61,7 +61,7 @@ def reframe(site: Path, *arguments: str, name: str = "", **environment: str) -> 
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=PATIENCE_SECONDS,
         env={**os.environ, "IOGAUGE_HOME": str(site.parent / "home"), **environment},
     )
     report = run / "report.json"

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import PATIENCE_SECONDS
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -88,7 +89,7 @@ def run(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
     )
 
 
@@ -230,7 +231,7 @@ def begin(checkout: Path, *arguments: str) -> subprocess.Popen[str]:
 def test_two_starts_at_once_set_up_once(ready: Path) -> None:
     (ready / ".venv" / ".iogauge-stamp").unlink()
     both = [begin(ready) for _ in range(2)]
-    said = [process.communicate(timeout=120)[1] for process in both]
+    said = [process.communicate(timeout=PATIENCE_SECONDS)[1] for process in both]
     assert [process.returncode for process in both] == [7, 7], said
     assert sorted("making the Python environment" in text for text in said) == [False, True]
     assert sorted("another start sets this checkout up" in text for text in said) == [False, True]
@@ -251,7 +252,7 @@ def test_the_environment_is_not_made_anew_under_a_running_night_while_others_may
         other.wait(timeout=3)
     assert (ready / ".venv" / "bin" / "iogauge").exists()
     end.touch()
-    assert night.wait(timeout=60) == 7
-    said = other.communicate(timeout=120)[1]
+    assert night.wait(timeout=PATIENCE_SECONDS) == 7
+    said = other.communicate(timeout=PATIENCE_SECONDS)[1]
     assert other.returncode == 7
     assert said.index("waiting") < said.index("making the Python environment")

@@ -8,12 +8,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from conftest import PATIENCE_SECONDS, wait_until
 
 from iogauge.errors import InputError
 from iogauge.night import Night
@@ -81,7 +81,7 @@ class Site:
         """To the end; the exit code and the night."""
         earlier = set(self.nights())
         process = self.start(*arguments)
-        out, err = process.communicate(timeout=180)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
         (path,) = set(self.nights()) - earlier or pytest.fail(out + err)
         return process.returncode, Night.load(path)
 
@@ -90,7 +90,7 @@ class Site:
 
     def finish(self, process: subprocess.Popen[str], code: int) -> Night:
         """The night of one that was started."""
-        out, err = process.communicate(timeout=180)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
         assert process.returncode == code, out + err
         return Night.load(self.nights()[-1])
 
@@ -116,7 +116,7 @@ class Site:
             "beeond": "disks/n?/beeond-*",
         }
         for name in file_systems:
-            wait_for(lambda pattern=f"{folders[name]}/iogauge-case.*/*.h5": any(self.folder.glob(pattern)))
+            wait_until(lambda pattern=f"{folders[name]}/iogauge-case.*/*.h5": any(self.folder.glob(pattern)))
         found = self.jobs()
         assert set(file_systems) <= set(found)
         return found
@@ -127,13 +127,6 @@ def data_files(minicluster) -> list[Path]:
     patterns = ("fs/shared", "fs/small", "disks/n?", "disks/n?/beeond-*")
     found = (path for pattern in patterns for path in minicluster.folder.glob(f"{pattern}/iogauge-case.*/**/*"))
     return [path for path in found if path.name != ".iogauge-case"]
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def wrong_with(night: Night) -> list[str]:

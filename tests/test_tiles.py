@@ -7,12 +7,11 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import jsonschema
 import pytest
-from conftest import CHECKOUT, MPI_ENVIRONMENT, run_mpi
+from conftest import CHECKOUT, MPI_ENVIRONMENT, PATIENCE_SECONDS, run_mpi, wait_until
 
 from iogauge.adapters.kernel import read_records
 from iogauge.sweep import case_of, name_of
@@ -252,11 +251,9 @@ def test_a_sweep_that_was_cut_off_goes_on_with_the_missing_cases_alone(kernels, 
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and (not part.exists() or part.read_text().count("\n") < 8):
-        time.sleep(0.05)
+    wait_until(lambda: part.exists() and part.read_text().count("\n") >= 8)
     process.send_signal(signal.SIGTERM)
-    process.wait(timeout=30)
+    process.wait(timeout=PATIENCE_SECONDS)
     done_before = part.read_text().splitlines()
     assert 8 <= len(done_before) < 24
     assert list(target.iterdir()) == []
