@@ -16,7 +16,7 @@ from iogauge.detect.noise import Floats, Integers
 from iogauge.detect.verdicts import Judged, SeriesVerdict, Track, judge
 
 #: The evidence at which a file system is told to be slower: its noise is that of many series, and there are few of it.
-FUSED_THRESHOLD = 4.0
+FUSED_THRESHOLD = 3.75
 #: The median of many series is so quiet that every wave of the file system is seen: steady slowdowns below this are one.
 FUSED_LEAST = 0.2
 #: Fewer series are no file system.
