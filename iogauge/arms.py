@@ -26,8 +26,8 @@ from iogauge import nightly
 from iogauge.adapters.kernel import read_records
 from iogauge.commands import run_whole
 from iogauge.errors import InputError, Refusal
+from iogauge.fingerprint.counted import COUNTER
 from iogauge.fingerprint.layouts import PROGRAM as LAYOUT_PROGRAM
-from iogauge.fingerprint.record import COUNTER
 from iogauge.hdf5_arms import ARMS, CannotBeHad, DebianArm, header_version, installed
 from iogauge.site_check import LAUNCHER_PROGRAMS
 from iogauge.sites import read_environ

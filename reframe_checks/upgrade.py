@@ -4,6 +4,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -17,11 +18,13 @@ from reframe.core.runtime import runtime
 from iogauge import __version__
 from iogauge.arms import BUILD_OPTIONS, build, resolve
 from iogauge.arms import Arm as AnyArm
+from iogauge.compare.launch import script, script_under_darshan
 from iogauge.compare.plan import (
     AND,
     ARMS_VARIABLE,
     COMPARE,
     LEFT,
+    LOGS_FOLDER,
     PLAN_FILE,
     POINT_VARIABLE,
     RUNS_FILE,
@@ -31,10 +34,12 @@ from iogauge.compare.plan import (
 )
 from iogauge.compare.result import of_folder
 from iogauge.compare.suite import bytes_written, patterns
+from iogauge.darshan.preload import DISABLE, LINKED
 from iogauge.errors import Refusal
 from iogauge.scheduler import mpi_type_for
 
 from .mixins.axes import CHECKOUT, Axes, environ_of, site_test, sites
+from .mixins.darshan import runtime_of
 from .mixins.ended import Ended
 from .mixins.file_system import CASE_FOLDER, OwnFolder
 from .mixins.kernel import KernelBuild
@@ -78,6 +83,8 @@ class Asked(rfm.RegressionTestPlugin):
     only = variable(str, value="")
     #: The folder of an interrupted comparison, to go on with.
     resume = variable(str, value="")
+    #: Off: no run under Darshan beside the pairs.
+    darshan = variable(typ.Bool, value=True)
 
     suite_version = variable(str, value=__version__, loggable=True)
     comparison = variable(typ.Dict, value={}, loggable=True)
@@ -162,13 +169,16 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
             margin=self.margin,
             alpha=self.alpha,
             time_limit_seconds=60 * self.time_limit_minutes,
+            profile=self.darshan,
         )
         if self.resume:
             plan = self._taken_up(Path(self.resume), plan)
         plan.save(Path(self.stagedir, PLAN_FILE))
         # Warm-up and files across arms come before the clock starts, the pair that runs when it stops after it.
         self.time_limit = 60 * self.time_limit_minutes + 60 * len(plan.patterns) + 300
-        self.keep_files += LEFT
+        self.keep_files += (*LEFT, LOGS_FOLDER)
+        # No pair is under Darshan: neither one linked with the kernels nor the site's own in every job.
+        self.env_vars[DISABLE] = "1"
 
     def _taken_up(self, earlier, plan):
         """An earlier comparison with its runs, and with the time of a new one. Raises :class:`Refusal` for another one."""
@@ -183,6 +193,8 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
             if (earlier / name).exists():
                 whole = (earlier / name).read_bytes().rpartition(b"\n")
                 Path(self.stagedir, name).write_bytes(whole[0] + whole[1])
+        if (earlier / LOGS_FOLDER).is_dir():
+            shutil.copytree(earlier / LOGS_FOLDER, Path(self.stagedir, LOGS_FOLDER), dirs_exist_ok=True)
         return theirs.model_copy(update={"arms": plan.arms, "time_limit_seconds": plan.time_limit_seconds})
 
     def _arm(self, name) -> Arm:
@@ -191,17 +203,18 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
             return self._other_arm(resolve(name, self.current_system.name))
         extras = environ_of(environ)
         built = self.getdep("ArmBuild", environ=name, part=self.current_partition.name)
+        runtime = _word(runtime_of(environ, built.arm_of(environ)))
         words = self._words(extras.launcher)
         return Arm(
             name=name,
             programs=built.path("particles").parent,
-            launch=self._script(name, _load_commands(environ), words),
             launcher=shlex.join(words),
             hdf5=extras.hdf5,
+            **self._scripts(name, _load_commands(environ), words, runtime),
         )
 
     def _other_arm(self, arm: AnyArm) -> Arm:
-        words = self._words(arm.launcher)
+        words = self._words(self._launcher_of(arm))
         variables = dict(arm.variables)
         if _is_srun(words) and (type_ := mpi_type_for(arm.mpi)):
             variables |= {"SLURM_MPI_TYPE": type_}
@@ -210,12 +223,26 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
         return Arm(
             name=arm.name,
             programs=build(arm).folder,
-            launch=self._script(arm.name, commands, words),
             launcher=shlex.join(words),
             hdf5=arm.hdf5,
             mpi=arm.mpi,
             prefix=arm.prefix,
+            **self._scripts(arm.name, commands, words, self._runtime_of(arm)),
         )
+
+    def _runtime_of(self, arm: AnyArm) -> str:
+        """Its own, the one for its MPI, or the one that the partition's first environ has, if it fits: the job will tell."""
+        own = arm.darshan or os.environ.get(f"IOGAUGE_DARSHAN_{(arm.mpi or '').upper()}", "")
+        if own:
+            return shlex.quote(own)
+        first = runtime_of(self.current_partition.environs[0], None)
+        return "" if first == LINKED else _word(first)
+
+    def _launcher_of(self, arm: AnyArm) -> str:
+        """Its launcher; MPICH's binds ranks as Open MPI's does by itself: ranks on other cores are not compared."""
+        if arm.mpi != "mpich" or any("bind-to" in option for option in self.job.launcher.options):
+            return arm.launcher
+        return f"{arm.launcher} -bind-to {'core' if self.num_tasks <= 2 else 'socket'}"
 
     def _words(self, launcher):
         """The partition's launcher with its options, or an arm's own in its place: srun starts programs of any MPI."""
@@ -224,12 +251,17 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
             words[:1] = shlex.split(launcher)
         return words
 
-    def _script(self, name, commands, words):
-        """One that starts a program on all ranks in an arm's environment."""
-        script = Path(self.stagedir, f"arm-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.sh")
-        lines = ["#!/usr/bin/env bash", *commands, f'exec {shlex.join(words)} "$@"']
-        script.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return "bash", str(script)
+    def _scripts(self, name, commands, words, runtime):
+        """How a program is started on all ranks in an arm's environment, and under Darshan where there is a runtime."""
+        plain, stage = re.sub(r"[^A-Za-z0-9_.-]", "_", name), Path(self.stagedir)
+        scripts = {"launch": (stage / f"arm-{plain}.sh", script(commands, words))}
+        if runtime:
+            guard = stage / "case_folder.sh"
+            text = script_under_darshan(commands, words, runtime, guard)
+            scripts["darshan"] = (stage / f"darshan-{plain}.sh", text)
+        for file, text in scripts.values():
+            file.write_text(text, encoding="utf-8")
+        return {kind: ("bash", str(file)) for kind, (file, _) in scripts.items()}
 
     @run_before("run", always_last=True)
     def set_command(self):
@@ -266,6 +298,11 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
 
 def _is_srun(words) -> bool:
     return Path(words[0]).name.startswith("srun")
+
+
+def _word(runtime: str) -> str:
+    """Of the shell: what environments name is an expression."""
+    return runtime if runtime in ("", LINKED) else f'"{runtime}"'
 
 
 def _load_commands(environ) -> list[str]:

@@ -37,7 +37,14 @@ class Compare:
         }
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        command = [str(Path(sys.executable).parent / "iogauge"), "compare", "default", str(self.arm), *WHERE, *arguments]
+        command = [
+            str(Path(sys.executable).parent / "iogauge"),
+            "compare",
+            "default",
+            str(self.arm),
+            *WHERE,
+            *arguments,
+        ]
         pipe = subprocess.PIPE
         return subprocess.Popen([*command, "--json"], env=self.environment, stdout=pipe, stderr=pipe, text=True)
 

@@ -18,22 +18,22 @@ import click
 from click.core import ParameterSource
 
 from iogauge import arms, nightly
-from iogauge.command import answers, new_console, progress_bar
+from iogauge.command import answers, at_history, new_console, progress_bar
 from iogauge.compare.plan import (
     AND,
     ARMS_VARIABLE,
     COMPARE,
     LEFT,
+    LOGS_FOLDER,
     PLAN_FILE,
     POINT_VARIABLE,
     Plan,
     point_of,
 )
-from iogauge.compare.result import Comparison, of_folder, step_of
+from iogauge.compare.result import Comparison, of_folder
 from iogauge.compare.shown import print_comparison
 from iogauge.errors import InputError, Refusal
-from iogauge.history.cli import at_history
-from iogauge.history.comparisons import record
+from iogauge.history.comparisons import record, step_of
 from iogauge.history.database import History
 
 #: Where the suite is.
@@ -103,6 +103,9 @@ _SETTLED = {"only", "margin", "repeats", "seed", "point"}
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="of a run; the best counts")
 @click.option("--seed", type=click.IntRange(1), help="draws the order; default: a new one, which is recorded")
 @click.option(
+    "--darshan/--no-darshan", default=True, help="each arm once under Darshan, too, where both have it (the default)"
+)
+@click.option(
     "--resume",
     "earlier",
     metavar="FOLDER",
@@ -126,6 +129,7 @@ def compare_command(
     time_limit: float,
     repeats: int,
     seed: int | None,
+    darshan: bool,
     earlier: str | None,
     as_json: bool,
     location: str | None,
@@ -159,6 +163,7 @@ def compare_command(
         "only": "" if resumed else only,
         "seed": seed or 0,
         "resume": resumed or "",
+        "darshan": "" if darshan else "0",
     }
     pair = f"{arm_a}{AND}{arm_b}"
     os.environ |= {ARMS_VARIABLE: pair, POINT_VARIABLE: point or ""}
@@ -301,9 +306,7 @@ def _left(folder: Path, cause: str) -> tuple[list[tuple[Comparison, Path]], list
         stage = Path(case["stagedir"] or folder)
         why = case["fail_reason"] or case.get("skip_reason") or ""
         if case.get("comparison"):
-            # ReFrame moves only what it calls passed, and names the folder of its output for all.
-            kept = stage if (stage / PLAN_FILE).exists() else Path(case["outputdir"])
-            found.append((Comparison.model_validate(case["comparison"]), kept))
+            found.append((Comparison.model_validate(case["comparison"]), left_by(case)))
             seen.add(stage)
         elif (stage / PLAN_FILE).exists():
             found.append((of_folder(stage, stopped="interrupted", problem=cause or why), stage))
@@ -313,6 +316,12 @@ def _left(folder: Path, cause: str) -> tuple[list[tuple[Comparison, Path]], list
     for stage in sorted({path.parent for path in (folder / "reframe" / "stage").rglob(PLAN_FILE)} - seen):
         found.append((of_folder(stage, stopped="interrupted", problem=cause), stage))
     return found, problems
+
+
+def left_by(case: dict[str, Any]) -> Path:
+    """Where its files are: ReFrame moves those of a test that passed, and leaves those of one that failed."""
+    stage, output = (Path(case[name] or ".") for name in ("stagedir", "outputdir"))
+    return stage if (stage / PLAN_FILE).exists() else output
 
 
 def _keep(comparison: Comparison, stage: Path) -> tuple[Comparison, Path]:
@@ -325,6 +334,8 @@ def _keep(comparison: Comparison, stage: Path) -> tuple[Comparison, Path]:
     for name in LEFT:
         if (stage / name).exists():
             shutil.copyfile(stage / name, kept / name)
+    if (stage / LOGS_FOLDER).is_dir():
+        shutil.copytree(stage / LOGS_FOLDER, kept / LOGS_FOLDER, dirs_exist_ok=True)
     comparison.save(kept / COMPARISON_FILE)
     write_page(comparison, kept / "index.html")
     return comparison, kept

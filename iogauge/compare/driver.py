@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,9 +27,11 @@ from iogauge.adapters.kernel import read_records
 from iogauge.compare.exchange import READERS, Exchange
 from iogauge.compare.lines import append, read_lines
 from iogauge.compare.otherwise import Otherwise, otherwise
-from iogauge.compare.plan import EXCHANGES_FILE, OTHERWISE_FILE, Arm, Pattern, Plan
+from iogauge.compare.plan import EXCHANGES_FILE, LOGS_FOLDER, OTHERWISE_FILE, PROFILED_FILE, Arm, Pattern, Plan
+from iogauge.compare.profiled import RECORDS, Profiled, log_name, profiled, why_none
 from iogauge.compare.runs import Run, rates_of, read_runs, whole_pairs
 from iogauge.compare.sequential import Outcome, judge
+from iogauge.darshan.preload import CONFIGURATION_FILE, configuration
 from iogauge.errors import Refusal
 from iogauge.measurement import Measurement
 
@@ -71,6 +73,8 @@ class Driver:
         self.longest: dict[str, float] = {}
         self.exchanged = path.with_name(EXCHANGES_FILE)
         self.counted = path.with_name(OTHERWISE_FILE)
+        self.seen = path.with_name(PROFILED_FILE)
+        self.logs = path.with_name(LOGS_FOLDER).resolve()
         self.process: subprocess.Popen[str] | None = None
         self.signal = 0
 
@@ -99,6 +103,8 @@ class Driver:
             self._exchange_all()
         if self.plan.count:
             self._count_all()
+        if not why_none(self.plan):
+            self._profile_all()
         end = time.monotonic() + self.plan.time_limit_seconds
         for number, pattern in self._turns():
             if time.monotonic() + self.longest.get(pattern.name, 0.0) > end:
@@ -189,6 +195,34 @@ class Driver:
                 append(self.counted, one)
                 self.tell(f"{pattern.name}: {one.problem or '; '.join(one.differences) or 'the same calls'}")
 
+    def _profile_all(self) -> None:
+        """What the arms do otherwise in Darshan's eyes, which no measured pair is under."""
+        done = {one.pattern for one in read_lines(self.seen, Profiled)}
+        self.logs.mkdir(exist_ok=True)
+        # Whatever else the folder's name has in it, a dot stands for.
+        only = f"/{re.sub(r'[^A-Za-z0-9_-]', '.', self.folder.resolve().name)}/"
+        settings = configuration(only, records=RECORDS, ranks=self.plan.ranks)
+        (self.logs / CONFIGURATION_FILE).write_text(settings, encoding="utf-8")
+        for pattern in self.plan.patterns:
+            if pattern.name not in done and not self.signal:
+                one = self._profiled(pattern)
+                append(self.seen, one)
+                self.tell(f"{pattern.name}, Darshan: {one.problem or '; '.join(one.differences) or 'the same'}")
+
+    def _profiled(self, pattern: Pattern) -> Profiled:
+        logs = [self.logs / log_name(pattern, arm, number) for number, arm in enumerate(self.plan.arms, start=1)]
+        for arm, log in zip(self.plan.arms, logs, strict=True):
+            log.unlink(missing_ok=True)  # of a job that was killed
+            folder = self.folder / "darshan"
+            folder.mkdir()
+            try:
+                self._launch(pattern, arm, folder, under=(*arm.darshan, str(self.logs), log.name), repeats="1")
+            except Refusal as refusal:
+                return Profiled(pattern=pattern.name, problem=f"arm {arm.name}: {refusal}")
+            finally:
+                shutil.rmtree(folder)
+        return profiled(pattern, logs, self.plan.ranks)
+
     def _exchange_all(self) -> None:
         """Each arm reads the files of each, its own too, which tells a bad file from one that is only strange."""
         done = {(one.pattern, one.writer) for one in read_lines(self.exchanged, Exchange)}
@@ -229,11 +263,15 @@ class Driver:
             open_seconds=seconds,
         )
 
-    def _launch(self, pattern: Pattern, arm: Arm, folder: Path, **more: str) -> list[Measurement]:
-        """The records of one launch. Raises :class:`Refusal` where it has none that are true."""
+    def _launch(
+        self, pattern: Pattern, arm: Arm, folder: Path, under: Sequence[str] = (), **more: str
+    ) -> list[Measurement]:
+        """The records of one launch; ``under``: words to launch it by, other than the arm's. Raises :class:`Refusal` where
+        it has none that are true.
+        """
         options = {"dir": str(folder), "json": str(folder / _RECORDS), "warmup": "0", **more}
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
-        command = [*arm.launch, str(arm.programs / pattern.kernel), *pattern.options, *words]
+        command = [*(under or arm.launch), str(arm.programs / pattern.kernel), *pattern.options, *words]
         if not self.signal:
             self.process = subprocess.Popen(
                 command,
@@ -267,7 +305,7 @@ class Driver:
 def _said(errors: str, kernel: str) -> str:
     """The kernel's own words, else the last ones on stderr."""
     own = re.findall(rf"^{re.escape(kernel)}: (?:error: )?(.*)$", errors, re.MULTILINE)
-    last = [line.strip() for line in errors.splitlines() if line.strip(" -")][-3:]
+    last = [line.strip().removeprefix("iogauge: guard: ") for line in errors.splitlines() if line.strip(" -")][-3:]
     return own[0] if own else " / ".join(last) or "nothing on stderr"
 
 

@@ -11,10 +11,13 @@ from iogauge.night import write_whole
 from iogauge.sites import Point, Site
 
 #: What a comparison leaves: its plan, a line for each run, one for each file that an arm read, and one for each pattern with
-#: what the arms do otherwise.
+#: what the arms do otherwise, as counted and as Darshan saw it.
 PLAN_FILE, RUNS_FILE, EXCHANGES_FILE = "plan.json", "runs.jsonl", "exchanges.jsonl"
-OTHERWISE_FILE = "otherwise.jsonl"
-LEFT = (PLAN_FILE, RUNS_FILE, EXCHANGES_FILE, OTHERWISE_FILE)
+OTHERWISE_FILE, PROFILED_FILE = "otherwise.jsonl", "profiled.jsonl"
+LEFT = (PLAN_FILE, RUNS_FILE, EXCHANGES_FILE, OTHERWISE_FILE, PROFILED_FILE)
+
+#: The folder of Darshan's logs, beside them.
+LOGS_FOLDER = "darshan"
 
 #: The tag of the check's cases for any two arms; and what stands between two arms in their names, where no environ has it.
 COMPARE, AND = "compare", "~"
@@ -34,7 +37,9 @@ class _Value(BaseModel):
 class Arm(_Value):
     """One build: ``programs`` is the folder of its kernels, ``launch`` the words that start a program on all ranks,
     ``environment`` what is set for it besides. It has to load HDF5 of the version ``hdf5`` from ``prefix``, and to run with
-    ``mpi``, where they are given. ``launcher``: what people know ``launch`` by, where that is a script."""
+    ``mpi``, where they are given. ``launcher``: what people know ``launch`` by, where that is a script. ``darshan``: the words
+    that start one under Darshan, to be followed by the folder and the name of its log; none: no runtime is known.
+    """
 
     name: Text
     programs: Path
@@ -44,6 +49,7 @@ class Arm(_Value):
     mpi: str | None = None
     prefix: Path | None = None
     launcher: str = ""
+    darshan: tuple[Text, ...] = ()
 
 
 class Pattern(_Value):
@@ -60,8 +66,8 @@ class Plan(_Value):
     ``seed`` draws the order of everything. ``ranks`` are those that the arms' launchers start, spread evenly over ``nodes``;
     ``oversubscribe``: they may share cores. ``repeats`` of a run, of which the best counts. ``margin``: a fraction of the
     first arm's rate. ``alpha``: how often anything may be found where nothing is. ``exchange``: each arm also reads the
-    others' files, once; ``count``: the calls of both are counted; ``prove``: it is looked at first that they are two builds
-    and differ in nothing but HDF5 and MPI.
+    others' files, once; ``count``: the calls of both are counted; ``profile``: each runs once under Darshan, too, where both
+    have a runtime; ``prove``: it is looked at first that they are two builds and differ in nothing but HDF5 and MPI.
     """
 
     schema_: Literal["iogauge.plan/1"] = Field(default="iogauge.plan/1", alias="schema")
@@ -80,6 +86,7 @@ class Plan(_Value):
     time_limit_seconds: Annotated[float, Field(gt=0)] = 900
     exchange: bool = True
     count: bool = True
+    profile: bool = True
     prove: bool = True
     run_seconds: Annotated[float, Field(gt=0)] = 120
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from iogauge.compare.result import Comparison, Ratio, in_words, next_steps
+from iogauge.compare.result import Comparison, Ratio, in_words, next_steps, untold
 from iogauge.terminal import rate
 
 _COLOURS = {"slower": "bold red", "undecided": "yellow", "not slower": "green", "faster": "cyan"}
@@ -60,4 +60,6 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
                 f"[{_COLOURS[result.observed.finding]}]{in_words(result.observed)}[/]",
             )
         console.print(table)
+    for sentence in untold(comparison):
+        console.print(escape(sentence), highlight=False)
     console.print(next_steps(comparison), highlight=False)
