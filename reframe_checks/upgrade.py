@@ -203,8 +203,8 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
             return self._other_arm(resolve(name, self.current_system.name))
         extras = environ_of(environ)
         built = self.getdep("ArmBuild", environ=name, part=self.current_partition.name)
-        words = self._words(extras.launcher)
         runtime = _word(runtime_of(environ, built.arm_of(environ)))
+        words = self._words(extras.launcher)
         return Arm(
             name=name,
             programs=built.path("particles").parent,
@@ -214,15 +214,12 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
         )
 
     def _other_arm(self, arm: AnyArm) -> Arm:
-        words = self._words(arm.launcher)
+        words = self._words(self._launcher_of(arm))
         variables = dict(arm.variables)
         if _is_srun(words) and (type_ := mpi_type_for(arm.mpi)):
             variables |= {"SLURM_MPI_TYPE": type_}
         commands = [*(f"module load {shlex.quote(module)}" for module in arm.modules)]
         commands += [f"export {key}={shlex.quote(value)}" for key, value in variables.items()]
-        if arm.mpi == "mpich" and not _is_srun(words) and not any("bind-to" in word for word in words):
-            # Open MPI binds two ranks to a core each by itself, and ranks on other cores are not compared.
-            words[1:1] = ["-bind-to", "core"]
         return Arm(
             name=arm.name,
             programs=build(arm).folder,
@@ -240,6 +237,12 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
             return shlex.quote(own)
         first = runtime_of(self.current_partition.environs[0], None)
         return "" if first == LINKED else _word(first)
+
+    def _launcher_of(self, arm: AnyArm) -> str:
+        """Its launcher; MPICH's binds ranks as Open MPI's does by itself: ranks on other cores are not compared."""
+        if arm.mpi != "mpich" or any("bind-to" in option for option in self.job.launcher.options):
+            return arm.launcher
+        return f"{arm.launcher} -bind-to {'core' if self.num_tasks <= 2 else 'socket'}"
 
     def _words(self, launcher):
         """The partition's launcher with its options, or an arm's own in its place: srun starts programs of any MPI."""
