@@ -24,9 +24,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iogauge import nightly
 from iogauge.adapters.kernel import read_records
+from iogauge.commands import run_whole
 from iogauge.errors import InputError, Refusal
+from iogauge.fingerprint.counted import COUNTER
 from iogauge.fingerprint.layouts import PROGRAM as LAYOUT_PROGRAM
-from iogauge.fingerprint.record import COUNTER
 from iogauge.hdf5_arms import ARMS, CannotBeHad, DebianArm, header_version, installed
 from iogauge.site_check import LAUNCHER_PROGRAMS
 from iogauge.sites import read_environ
@@ -344,9 +345,7 @@ def _build_aside(arm: Arm, sources: Path, folder: Path) -> None:
         if arm.prefix is not None:
             configure.append(f"-DHDF5_ROOT={arm.prefix}")
         for command in (configure, ["cmake", "--build", build, "--parallel", "2"]):
-            done = subprocess.run(
-                arm.command(*command), env=arm.environment(), capture_output=True, text=True, check=False
-            )
+            done = run_whole(arm.command(*command), arm.environment())
             if done.returncode:
                 said = [line for line in done.stderr.splitlines() if line.strip()][-3:]
                 raise Refusal(f"arm {arm.name}: its kernels could not be built: {' / '.join(said)}")

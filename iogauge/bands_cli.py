@@ -16,11 +16,10 @@ from iogauge import bands_file, nightly
 from iogauge.bands import SiteBands, load_site_bands
 from iogauge.bands_file import Proposal
 from iogauge.bands_fit import Fitted, Refused, fit
-from iogauge.command import answers, new_console
+from iogauge.command import answers, at_history, at_site, new_console
 from iogauge.commands import Unreadable
 from iogauge.errors import InputError
 from iogauge.history import operators
-from iogauge.history.cli import at_history, at_site
 from iogauge.history.database import History
 from iogauge.history.reading import (
     Measurements,

@@ -15,14 +15,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from iogauge.errors import InputError
+from iogauge.history import HISTORY_VARIABLE
 from iogauge.nightly import Progress
 
 #: When a night begins of which the date alone was given: nights are from noon to noon.
 EVENING_HOUR = 22
 
+#: How times are written.
+TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
+
+Command = Callable[..., Any]
+
 
 def answers(command: Callable[..., int | None]) -> Callable[..., None]:
-    """Turn what a person did wrong into one line and exit code 2."""
+    """Turn what a person did wrong into one line and exit code 2; so is Ctrl-C, since 1 says that something is slower."""
 
     @functools.wraps(command)
     def answered(*args: Any, **kwargs: Any) -> None:
@@ -34,9 +40,25 @@ def answers(command: Callable[..., int | None]) -> Callable[..., None]:
         except OSError as error:
             click.echo(f"iogauge: error: {error.filename or ''}: {error.strerror or error}", err=True)
             code = 2
+        except KeyboardInterrupt:
+            click.echo("iogauge: error: interrupted", err=True)
+            code = 2
         raise SystemExit(code or 0)
 
     return answered
+
+
+def at_history(command: Command) -> Command:
+    """The option that names the history."""
+    text = f"a path (SQLite) or postgresql://...; default: {HISTORY_VARIABLE}, else history.sqlite beside the nights"
+    return click.option("--history", "location", metavar="URL", help=text)(command)
+
+
+def at_site(command: Command) -> Command:
+    """The option that names the site."""
+    return click.option("--site", default="local", show_default=True, help="the site, as its configuration is named")(
+        command
+    )
 
 
 class AsOf(click.DateTime):

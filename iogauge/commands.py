@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 #: A file system or a quota server that does not answer must not hold a night.
 ANSWER_SECONDS = 30
@@ -13,6 +13,27 @@ ANSWER_SECONDS = 30
 
 class Unreadable(Exception):
     """Something that cannot be known; ``str()`` says why."""
+
+
+def run_whole(command: Sequence[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a command with all that it starts: what ends this process, Ctrl-C for example, ends them first."""
+    process = subprocess.Popen(
+        command,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def run_briefly(command: str | Sequence[str], seconds: float | None = None) -> tuple[int, str, str]:

@@ -29,7 +29,8 @@ from rich.text import Text
 from iogauge import nightly, status, verdict
 from iogauge.command import EVENING_HOUR, answers, new_console
 from iogauge.errors import InputError
-from iogauge.history.database import HISTORY_VARIABLE, History
+from iogauge.history import HISTORY_VARIABLE
+from iogauge.history.database import History
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, Night
 from iogauge.report.command import default_folder, report_site
 from iogauge.tonight import load, recent_rates
@@ -41,9 +42,9 @@ FILE_SYSTEM = "memory"
 #: by all of them in many steps, which takes as long as the transfer where others use the machine.
 CASES = r"SegmentsCheck.*=(file-per-process|driver-split)$"
 
-#: MiB/s of each rank while the storage is well. A call then takes 0.2 s, many times longer than the scheduler of a busy
+#: MiB/s of each rank while the storage is well. A call then takes 0.4 s, many times longer than the scheduler of a busy
 #: machine holds its rank up: 20 ms in the median where ten others wanted the two cores.
-PACE_MIB_S = 20
+PACE_MIB_S = 10
 
 #: The part of the rate that is gone when it is slowed.
 SLOWDOWN = 0.2

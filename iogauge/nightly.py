@@ -227,10 +227,13 @@ def _alone() -> Iterator[Path]:
         yield runs
 
 
-def run_apart(site: str, suite: str, progress: Progress, options: Sequence[str] = ()) -> Path:
+def run_apart(
+    site: str, suite: str, progress: Progress, options: Sequence[str] = (), *, check: str | None = None
+) -> Path:
     """Run a suite that is no night: its folder, with ReFrame's report, is kept until the next one, and not in the history.
 
-    Raises :class:`InputError` when it did not get as far as a report.
+    ``check``: the file below ``reframe_checks`` where all of it is, if it is one; the others are then not read, which takes
+    seconds. Raises :class:`InputError` when it did not get as far as a report.
     """
     folder = home() / suite
     _check_schedulers(site)
@@ -240,7 +243,8 @@ def run_apart(site: str, suite: str, progress: Progress, options: Sequence[str] 
             _clear(folder)
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
-        cause = _run_reframe(site, suite, options, folder, progress, stop)
+        checks = [checkout() / "reframe_checks" / check] if check else checks_of(site)
+        cause = _run_reframe(site, checks, suite, options, folder, progress, stop)
         _clear(folder)
     if cause or not (folder / "reframe.json").exists():
         raise InputError(cause or _why_no_report(folder, suite, options), file=folder / "reframe.log")
@@ -304,7 +308,7 @@ def _run_locked(
     )
     meter = machine.LoadMeter()
     with Stop() as stop:
-        cause = _run_reframe(site, suite, options, folder, progress, stop) or _not_loaded(folder)
+        cause = _run_reframe(site, checks_of(site), suite, options, folder, progress, stop) or _not_loaded(folder)
         own = _clear(folder)
     report_path = folder / "reframe.json"
     if not report_path.exists() and stop.signal is None:
@@ -422,13 +426,21 @@ def _expanded(path: str) -> Path | None:
     return None if "$" in text else Path(text)
 
 
-def _run_reframe(site: str, suite: str, options: Sequence[str], folder: Path, progress: Progress, stop: Stop) -> str:
+def _run_reframe(
+    site: str,
+    checks: Sequence[Path],
+    suite: str,
+    options: Sequence[str],
+    folder: Path,
+    progress: Progress,
+    stop: Stop,
+) -> str:
     """Run it to its end; returns what stopped it early, or nothing."""
     root = checkout()
     command = [
         str(Path(sys.executable).parent / "reframe"),
         *("-C", str(root / "site_configs" / f"{site}.py"), "--system", site),
-        *(word for path in checks_of(site) for word in ("-c", str(path))),
+        *(word for path in checks for word in ("-c", str(path))),
         *("-r", "-t", f"^{re.escape(suite)}$", "--nocolor"),
         *("--prefix", str(folder / "reframe"), "--report-file", str(folder / "reframe.json")),
         *options,

@@ -90,6 +90,21 @@ def check_slurm() -> None:
         raise InputError(f"Slurm does not answer: scontrol ping: {said}") from error
 
 
+def mpi_type_for(mpi: str | None) -> str:
+    """The ``SLURM_MPI_TYPE`` that srun needs for ranks of this MPI (``openmpi`` or ``mpich``) to find each other; empty: the
+    cluster's own default is right, or nothing is known.
+
+    MPICH speaks PMI-2 unless it was built with PMIx (srun's manual, ``--mpi``); under PMIx each of its ranks is alone.
+    """
+    if mpi != "mpich":
+        return ""
+    with suppress(OSError, Unreadable):
+        _, out, _ = run_briefly(["scontrol", "show", "config"])
+        default = re.search(r"^MpiDefault\s*=\s*(\S+)", out, re.MULTILINE)
+        return "pmi2" if default and default[1].startswith("pmix") else ""
+    return ""
+
+
 def comment_of(night: Path) -> str:
     """The comment by which Slurm's jobs of a night are known."""
     return f"iogauge-night:{night}"

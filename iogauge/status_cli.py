@@ -11,9 +11,8 @@ from rich.text import Text
 
 from iogauge import long_form, status
 from iogauge.assess.record import SeriesState
-from iogauge.command import answers, new_console
+from iogauge.command import answers, at_site, new_console
 from iogauge.errors import InputError
-from iogauge.history.cli import at_site
 from iogauge.history.database import History
 from iogauge.tonight import load, recent_rates
 

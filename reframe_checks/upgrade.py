@@ -4,6 +4,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -17,12 +18,28 @@ from reframe.core.runtime import runtime
 from iogauge import __version__
 from iogauge.arms import BUILD_OPTIONS, build, resolve
 from iogauge.arms import Arm as AnyArm
-from iogauge.compare.plan import AND, ARMS_VARIABLE, COMPARE, LEFT, PLAN_FILE, RUNS_FILE, Arm, Plan
+from iogauge.compare.launch import script, script_under_darshan
+from iogauge.compare.plan import (
+    AND,
+    ARMS_VARIABLE,
+    COMPARE,
+    LEFT,
+    LOGS_FOLDER,
+    PLAN_FILE,
+    POINT_VARIABLE,
+    RUNS_FILE,
+    Arm,
+    Plan,
+    point_of,
+)
 from iogauge.compare.result import of_folder
 from iogauge.compare.suite import bytes_written, patterns
+from iogauge.darshan.preload import DISABLE, LINKED
 from iogauge.errors import Refusal
+from iogauge.scheduler import mpi_type_for
 
 from .mixins.axes import CHECKOUT, Axes, environ_of, site_test, sites
+from .mixins.darshan import runtime_of
 from .mixins.ended import Ended
 from .mixins.file_system import CASE_FOLDER, OwnFolder
 from .mixins.kernel import KernelBuild
@@ -66,6 +83,8 @@ class Asked(rfm.RegressionTestPlugin):
     only = variable(str, value="")
     #: The folder of an interrupted comparison, to go on with.
     resume = variable(str, value="")
+    #: Off: no run under Darshan beside the pairs.
+    darshan = variable(typ.Bool, value=True)
 
     suite_version = variable(str, value=__version__, loggable=True)
     comparison = variable(typ.Dict, value={}, loggable=True)
@@ -94,13 +113,14 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
         known = _environs_by_partition()
         environs = {name for names in known.values() for name in names}
         own = environs & set(params["arms"].split(AND))
+        asked = os.environ.get(POINT_VARIABLE, "")
         return [
             name
             for name, site in sites().items()
             if params["arms"] != AND
             and own <= set(known[name])
             and file_system in site.file_systems
-            and at == site.points_of(file_system)[-1]
+            and at == point_of(site, file_system, asked)
         ]
 
     @run_after("init")
@@ -135,43 +155,47 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
 
     @run_before("run")
     def write_plan(self):
-        earlier = Path(self.resume) if self.resume else None
         plan = Plan(
             site=self.current_system.name,
+            partition=self.current_partition.name,
             file_system=self.file_system,
+            nodes=self.nodes,
             ranks=self.num_tasks,
+            oversubscribe=self.site.oversubscribe,
             arms=tuple(map(self._arm, self.arm_names)),
             patterns=self._chosen(),
-            seed=self._seed(earlier),
+            seed=self.seed or random.SystemRandom().randrange(1, 1 << 31),
             repeats=self.repeats,
             margin=self.margin,
             alpha=self.alpha,
             time_limit_seconds=60 * self.time_limit_minutes,
+            profile=self.darshan,
         )
-        if earlier is not None:
-            self._take_up(earlier, plan)
+        if self.resume:
+            plan = self._taken_up(Path(self.resume), plan)
         plan.save(Path(self.stagedir, PLAN_FILE))
         # Warm-up and files across arms come before the clock starts, the pair that runs when it stops after it.
         self.time_limit = 60 * self.time_limit_minutes + 60 * len(plan.patterns) + 300
-        self.keep_files += LEFT
+        self.keep_files += (*LEFT, LOGS_FOLDER)
+        # No pair is under Darshan: neither one linked with the kernels nor the site's own in every job.
+        self.env_vars[DISABLE] = "1"
 
-    def _seed(self, earlier):
-        if earlier is not None:
-            return Plan.model_validate_json((earlier / PLAN_FILE).read_bytes()).seed
-        return self.seed or random.SystemRandom().randrange(1, 1 << 31)
-
-    def _take_up(self, earlier, plan):
-        """The runs of an earlier comparison. Raises :class:`Refusal` when it was another one."""
+    def _taken_up(self, earlier, plan):
+        """An earlier comparison with its runs, and with the time of a new one. Raises :class:`Refusal` for another one."""
         theirs = Plan.model_validate_json((earlier / PLAN_FILE).read_bytes())
-        for name in ("patterns", "repeats", "alpha", "margin"):
-            if getattr(plan, name) != getattr(theirs, name):
-                raise Refusal(f"{earlier}: was a comparison with other {name}; start a new one")
+        for name in ("site", "partition", "file_system", "nodes", "ranks"):
+            mine, other = getattr(plan, name), getattr(theirs, name)
+            if mine != other:
+                raise Refusal(f"{earlier}: {name.replace('_', ' ')} was {other}, and is {mine}; start a new one")
         if [arm.name for arm in plan.arms] != [arm.name for arm in theirs.arms]:
             raise Refusal(f"{earlier}: was a comparison of other arms; start a new one")
         for name in LEFT[1:]:
             if (earlier / name).exists():
                 whole = (earlier / name).read_bytes().rpartition(b"\n")
                 Path(self.stagedir, name).write_bytes(whole[0] + whole[1])
+        if (earlier / LOGS_FOLDER).is_dir():
+            shutil.copytree(earlier / LOGS_FOLDER, Path(self.stagedir, LOGS_FOLDER), dirs_exist_ok=True)
+        return theirs.model_copy(update={"arms": plan.arms, "time_limit_seconds": plan.time_limit_seconds})
 
     def _arm(self, name) -> Arm:
         environ = next((e for e in self.current_partition.environs if e.name == name), None)
@@ -179,25 +203,62 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
             return self._other_arm(resolve(name, self.current_system.name))
         extras = environ_of(environ)
         built = self.getdep("ArmBuild", environ=name, part=self.current_partition.name)
-        launch = self._launch(name, _load_commands(environ), extras.launcher)
-        return Arm(name=name, programs=built.path("particles").parent, launch=launch, hdf5=extras.hdf5)
+        words = self._words(extras.launcher)
+        runtime = _word(runtime_of(environ, built.arm_of(environ)))
+        return Arm(
+            name=name,
+            programs=built.path("particles").parent,
+            launcher=shlex.join(words),
+            hdf5=extras.hdf5,
+            **self._scripts(name, _load_commands(environ), words, runtime),
+        )
 
     def _other_arm(self, arm: AnyArm) -> Arm:
-        kernels = build(arm)
+        words = self._words(arm.launcher)
+        variables = dict(arm.variables)
+        if _is_srun(words) and (type_ := mpi_type_for(arm.mpi)):
+            variables |= {"SLURM_MPI_TYPE": type_}
         commands = [*(f"module load {shlex.quote(module)}" for module in arm.modules)]
-        commands += [f"export {key}={shlex.quote(value)}" for key, value in arm.variables.items()]
-        launch = self._launch(arm.name, commands, arm.launcher)
-        return Arm(name=arm.name, programs=kernels.folder, launch=launch, hdf5=arm.hdf5)
+        commands += [f"export {key}={shlex.quote(value)}" for key, value in variables.items()]
+        if arm.mpi == "mpich" and not _is_srun(words) and not any("bind-to" in word for word in words):
+            # Open MPI binds two ranks to a core each by itself, and ranks on other cores are not compared.
+            words[1:1] = ["-bind-to", "core"]
+        return Arm(
+            name=arm.name,
+            programs=build(arm).folder,
+            launcher=shlex.join(words),
+            hdf5=arm.hdf5,
+            mpi=arm.mpi,
+            prefix=arm.prefix,
+            **self._scripts(arm.name, commands, words, self._runtime_of(arm)),
+        )
 
-    def _launch(self, name, commands, launcher):
-        """A script that starts a program on all ranks in an arm's environment."""
+    def _runtime_of(self, arm: AnyArm) -> str:
+        """Its own, the one for its MPI, or the one that the partition's first environ has, if it fits: the job will tell."""
+        own = arm.darshan or os.environ.get(f"IOGAUGE_DARSHAN_{(arm.mpi or '').upper()}", "")
+        if own:
+            return shlex.quote(own)
+        first = runtime_of(self.current_partition.environs[0], None)
+        return "" if first == LINKED else _word(first)
+
+    def _words(self, launcher):
+        """The partition's launcher with its options, or an arm's own in its place: srun starts programs of any MPI."""
         words = shlex.split(self.launcher_command())
-        if launcher is not None and not Path(words[0]).name.startswith("srun"):
+        if launcher is not None and not _is_srun(words):
             words[:1] = shlex.split(launcher)
-        script = Path(self.stagedir, f"arm-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.sh")
-        lines = ["#!/usr/bin/env bash", *commands, f'exec {shlex.join(words)} "$@"']
-        script.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return "bash", str(script)
+        return words
+
+    def _scripts(self, name, commands, words, runtime):
+        """How a program is started on all ranks in an arm's environment, and under Darshan where there is a runtime."""
+        plain, stage = re.sub(r"[^A-Za-z0-9_.-]", "_", name), Path(self.stagedir)
+        scripts = {"launch": (stage / f"arm-{plain}.sh", script(commands, words))}
+        if runtime:
+            guard = stage / "case_folder.sh"
+            text = script_under_darshan(commands, words, runtime, guard)
+            scripts["darshan"] = (stage / f"darshan-{plain}.sh", text)
+        for file, text in scripts.values():
+            file.write_text(text, encoding="utf-8")
+        return {kind: ("bash", str(file)) for kind, (file, _) in scripts.items()}
 
     @run_before("run", always_last=True)
     def set_command(self):
@@ -211,7 +272,8 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
         stage = Path(self.stagedir)
         problem = self.failure()
         decided = sn.evaluate(sn.findall("^all is decided$", self.stdout))
-        found = of_folder(stage, stopped="broken" if problem else "decided" if decided else "time", problem=problem)
+        ended = "interrupted" if self.ended_from_outside() else "broken"
+        found = of_folder(stage, stopped=ended if problem else "decided" if decided else "time", problem=problem)
         self.comparison = found.model_dump(mode="json", by_alias=True)
         self.compared = found
         return sn.assert_true(found.exit_code < 2, f"no verdict: {found.problem or 'no pair was finished'}")
@@ -229,6 +291,15 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
                         references[name] = (1.0, -1e-9, None, "1")
         if references:
             self.reference = {self.current_partition.fullname: references}
+
+
+def _is_srun(words) -> bool:
+    return Path(words[0]).name.startswith("srun")
+
+
+def _word(runtime: str) -> str:
+    """Of the shell: what environments name is an expression."""
+    return runtime if runtime in ("", LINKED) else f'"{runtime}"'
 
 
 def _load_commands(environ) -> list[str]:

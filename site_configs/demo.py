@@ -15,8 +15,8 @@ storage = [
     ["SLOW_STORAGE_SLOWDOWN", os.environ.get("IOGAUGE_DEMO_SLOWDOWN", "")],
 ]
 
-# Open MPI need not look for networks: all ranks are here.
-ONE_NODE = [["OMPI_MCA_pml", "ob1"], ["OMPI_MCA_btl", "self,vader"]]
+# Open MPI need not look for networks: all ranks are here. Two cases run at a time: ranks that wait let the others' run.
+ONE_NODE = [["OMPI_MCA_pml", "ob1"], ["OMPI_MCA_btl", "self,vader"], ["OMPI_MCA_mpi_yield_when_idle", "1"]]
 
 site_configuration = {
     "systems": [

@@ -41,6 +41,7 @@ SIZES = {
     "particles": {"particles": 1 << 13, **FEW},
     "segments": {"block_bytes": 1 << 20, "transfer_bytes": 1 << 18, "rounds": 1, **FEW},
     "tiles": {"arrays": 2, "rows": 64, "columns": 64, **FEW},
+    "upgrade": {"mebibytes": 1},
 }
 
 site_configuration = {
@@ -101,7 +102,7 @@ site_configuration = {
             "cxx": "",
             "ftn": "",
             "target_systems": ["minicluster"],
-            "extras": common.darshan(),
+            "extras": {**common.darshan(), **common.kernels()},
         }
     ],
     "general": [{**common.GENERAL[0], "poll_rate_min": 10}],

@@ -21,13 +21,39 @@ from iogauge.history.database import History
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
-#: Root may start Open MPI; containers forbid its copy between processes. Other MPI libraries ignore these.
+#: Root may start Open MPI; containers forbid its copy between processes; and many run at once here: ranks that wait let others
+#: run, on any core. Other MPI libraries ignore these.
 MPI_ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
 }
+
+
+#: Files that take minutes, the longest first.
+LONG = (
+    "test_demo.py",
+    "test_nightly.py",
+    "test_reframe_checks.py",
+    "test_upgrade.py",
+    "test_golden.py",
+    "test_arms.py",
+    "test_fingerprint.py",
+    "test_particles.py",
+    "test_formats.py",
+    "test_scripts.py",
+    "test_preflight.py",
+    "test_site_check.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where several files are tested at a time, none of the long ones begins when the others are done."""
+    order = {name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: order.get(item.path.name, len(LONG)))
 
 
 #: Kept between runs: all that test at a time, and the next ones, share what was built before.
@@ -244,7 +270,7 @@ def postgresql() -> Iterator[str]:
     user = None if os.geteuid() else next((n for n in ("postgres", "nobody") if n in _users()), "")
     if user == "":
         pytest.skip("needs a user other than root: PostgreSQL does not run as root")
-    folder = Path(tempfile.mkdtemp(prefix="iogauge-pg-", dir=_in_memory()))
+    folder = Path(tempfile.mkdtemp(prefix="iogauge-pg-", dir=in_memory()))
     if user:
         shutil.chown(folder, user)
 
@@ -264,7 +290,7 @@ def postgresql() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-def _in_memory() -> Path | None:
+def in_memory() -> Path | None:
     """Where files are no load for the disk; None: the usual folder for temporary ones."""
     memory = Path("/dev/shm")
     return memory if os.access(memory, os.W_OK) else None
@@ -306,7 +332,7 @@ def location(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "postgresql":
         yield request.getfixturevalue("new_database")()
         return
-    with tempfile.TemporaryDirectory(prefix="iogauge-history-", dir=_in_memory()) as folder:
+    with tempfile.TemporaryDirectory(prefix="iogauge-history-", dir=in_memory()) as folder:
         yield str(shutil.copy(request.getfixturevalue("empty_history"), folder))
 
 

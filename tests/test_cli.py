@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,12 @@ from click.testing import CliRunner, Result
 from conftest import CHECKOUT
 from samples import case, counted_case, invalid_case, make_night
 
-from iogauge import __version__, cli, nightly
+from iogauge import __version__, cli, night_cli, nightly
 from iogauge.combined import read_night
 from iogauge.errors import InputError
 from iogauge.night import Case, Night
 
-COMMANDS = sorted(cli.main.commands)
+COMMANDS = sorted(cli.COMMANDS)
 
 
 @pytest.fixture
@@ -55,6 +57,17 @@ def test_every_command_helps_with_an_example(command):
     result = iogauge(command, "--help")
     assert result.exit_code == 0
     assert f"iogauge {command}" in result.output.partition("xample")[2]
+
+
+def test_all_commands_are_listed_without_loading_any():
+    script = "import sys; from iogauge.cli import main; main(standalone_mode=False); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script, "--help"], capture_output=True, text=True, check=True)
+    *lines, modules = done.stdout.splitlines()
+    listed = [
+        line.split()[0] for line in lines[lines.index("Commands:") + 1 :] if line.startswith("  ") and line[2] != " "
+    ]
+    assert listed == COMMANDS
+    assert not {"iogauge.nightly", "numpy", "pydantic", "rich", "sqlalchemy"} & {*modules.split()}
 
 
 def test_the_version_is_the_packages():
@@ -248,7 +261,7 @@ def runs_made(home, monkeypatch):
         return read_night(folder), folder
 
     monkeypatch.setattr(nightly, "run_night", run_night)
-    monkeypatch.setattr(cli, "write_report", lambda night, path: path)
+    monkeypatch.setattr(night_cli, "write_report", lambda night, path: path)
     return made, asked
 
 

@@ -16,7 +16,7 @@ import pytest
 from samples import record
 
 from iogauge.compare import runs as of_runs
-from iogauge.compare.driver import Driver
+from iogauge.compare.driver import Driver, main
 from iogauge.compare.plan import Arm, Pattern, Plan
 from iogauge.compare.result import Comparison, in_words, next_steps, summarise
 from iogauge.compare.sequential import anytime_p, fortune, interval, judge
@@ -311,6 +311,51 @@ def test_arms_of_different_work_give_no_verdict(tmp_path: Path) -> None:
     assert "no verdict" in next_steps(comparison)
 
 
+def test_ranks_on_one_core_give_no_verdict_though_both_arms_are_alike(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path)
+    one_core = [{"rank": rank, "host": "n1", "pid": 100 + rank, "cpus": [0], "cores": [0]} for rank in (0, 1)]
+    for arm in ("a", "b"):
+        records = [record(operation, count=1, placement=one_core) for operation in ("write", "read")]
+        (tmp_path / arm / "records.json").write_text(json.dumps(records))
+    with pytest.raises(Refusal, match=r"arm a, CC: 2 ranks \(0-1\) share core 0 of n1"):
+        drive(plan, tmp_path)
+    drive(plan.model_copy(update={"oversubscribe": True}), tmp_path)
+
+
+def test_ranks_on_other_nodes_than_asked_for_give_no_verdict(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, nodes=2)
+    with pytest.raises(Refusal, match=r"arm a, CC: 2 ranks run on 1 hosts \(n1\), 2 were asked for"):
+        drive(plan, tmp_path)
+    with pytest.raises(ValueError, match="3 cannot be spread evenly over 2 nodes"):
+        Plan.model_validate({**plan.model_dump(by_alias=True), "ranks": 3})
+
+
+def moved(tmp_path: Path, *arms: str) -> None:
+    """From now on these run on another host."""
+    for arm in arms:
+        path = tmp_path / arm / "records.json"
+        path.write_text(path.read_text().replace('"n1"', '"n2"'))
+
+
+def test_taken_up_again_on_another_node_it_goes_on(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, patterns=1)
+    drive(plan, tmp_path)
+    path = tmp_path / "runs.jsonl"
+    path.write_text("\n".join(path.read_text().splitlines()[:9]) + "\n")
+    moved(tmp_path, "a", "b")
+    comparison = shown(plan, drive(plan, tmp_path))
+    assert comparison.exit_code == 0
+    assert comparison.hosts == {"n1": 2, "n2": 2}
+    assert comparison.placement == "2 ranks on 2 cores of 1 host"
+
+
+def test_arms_on_different_nodes_are_no_pair(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path)
+    moved(tmp_path, "b")
+    with pytest.raises(Refusal, match=r"hosts differs: .*n1.*n2.*, pair 1"):
+        drive(plan, tmp_path)
+
+
 def test_the_same_arm_twice_and_a_pattern_twice_are_refused(tmp_path: Path) -> None:
     plan = make_plan(tmp_path)
     fields = plan.model_dump(by_alias=True)
@@ -336,6 +381,19 @@ def test_cancelled_as_a_scheduler_does_it_keeps_its_pairs_and_leaves_no_file(tmp
     assert process.returncode == 128 + signal.SIGTERM
     assert len(of_runs.whole_pairs(of_runs.read_runs(path), "CC", ["a", "b"])) >= 2
     assert list((tmp_path / "case").iterdir()) == []
+
+
+def test_a_file_system_that_goes_away_is_named_in_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    plan = make_plan(tmp_path)
+    plan.save(tmp_path / "plan.json")
+    gone = tmp_path / "gone"
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    try:
+        assert main([str(tmp_path / "plan.json"), str(gone), str(tmp_path / "runs.jsonl")]) == 1
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert capfd.readouterr().err == f"compare: error: {gone}/run: No such file or directory\n"
 
 
 def test_a_comparison_is_kept_and_what_is_none_is_refused(tmp_path: Path) -> None:

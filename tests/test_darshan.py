@@ -17,6 +17,7 @@ from iogauge import terminal
 from iogauge.adapters.kernel import read_records
 from iogauge.cli import main
 from iogauge.darshan.changes import changes, with_changes
+from iogauge.darshan.differences import differences, metadata_shares
 from iogauge.darshan.log import read_log
 from iogauge.darshan.overhead import overheads
 from iogauge.darshan.preload import calls_by_event_sets, configuration, files_in_case_folder, files_of_case
@@ -459,3 +460,50 @@ def test_bad_input_of_the_command_is_answered_with_exit_code_2(arguments, words)
     code, text = command(*arguments)
     assert code == 2
     assert words in text
+
+
+# --- what is otherwise in another build's log ---------------------------------------------------------------------------
+
+
+def with_counters(found: Summary, module: str, **counters: int) -> Summary:
+    return changed(found, module, counters={**found.layers[module].counters, **counters})
+
+
+def test_a_log_does_nothing_otherwise_than_itself_however_long_it_took():
+    before = summary("kernel_ci_collective")
+    slower = changed(before, "POSIX", metadata_seconds=before.layers["POSIX"].metadata_seconds + 100)
+    assert differences(before, slower) == ()
+    assert metadata_shares(before, slower).endswith(", then 100%")
+
+
+def test_other_calls_sizes_and_places_are_told_by_their_module_with_both_numbers():
+    before = summary("kernel_ci_collective")
+    after = with_counters(before, "MPI-IO", MPIIO_COLL_WRITES=7, MPIIO_SIZE_WRITE_AGG_1G_PLUS=7)
+    after = with_counters(after, "POSIX", POSIX_FILE_NOT_ALIGNED=1000, POSIX_SIZE_WRITE_100_1K=2000)
+    after = with_counters(after, "H5F", H5F_FLUSHES=99)
+    told = differences(before, after)
+    assert [sentence.partition(":")[0] for sentence in told] == ["H5F", "MPI-IO", "POSIX"]
+    was = before.layers["POSIX"]
+    assert told[1] == "MPI-IO: collective writes 0 became 7; writes of more than 1 GiB 0 became 7"
+    assert told[2] == (
+        f"POSIX: accesses between the file system's blocks {was['FILE_NOT_ALIGNED']} became 1000; "
+        f"writes of 100 bytes to 1 KiB {was['SIZE_WRITE_100_1K']} became 2000"
+    )
+
+
+def test_a_module_that_only_one_of_both_uses_is_told():
+    before = summary("kernel_ci_collective")
+    without = before.model_copy(update={"layers": {m: v for m, v in before.layers.items() if m != "MPI-IO"}})
+    assert differences(before, without) == ("MPI-IO is used before only",)
+    assert differences(without, before) == ("MPI-IO is used after only",)
+
+
+def test_bytes_that_reads_found_are_told_only_where_there_are_more_or_fewer_reads():
+    before = summary("kernel_ci_collective")
+    reads = before.layers["POSIX"]["READS"]
+    less = with_counters(before, "POSIX", POSIX_BYTES_READ=1, POSIX_SIZE_READ_0_100=500)
+    assert differences(before, less) == ()
+    (told,) = differences(before, with_counters(less, "POSIX", POSIX_READS=reads + 1))
+    assert f"reads {reads} became {reads + 1}" in told
+    assert "bytes read" in told
+    assert "reads of 0 bytes to 100 bytes" in told

@@ -25,7 +25,7 @@ from iogauge.fingerprint import text
 from iogauge.fingerprint.cases import CASES, FOLDER, kept_at
 from iogauge.fingerprint.check import layers_for
 from iogauge.fingerprint.counted import files_of, plain_name, read_processes
-from iogauge.fingerprint.darshan import from_logs
+from iogauge.fingerprint.darshan import as_darshan_tells, from_logs
 from iogauge.fingerprint.differences import KINDS, differences
 from iogauge.fingerprint.layouts import layout_of
 from iogauge.fingerprint.model import Calls, File, Fingerprint, Layout, Object, Spread, bin_of, calls_of
@@ -366,10 +366,17 @@ def _mpi(monkeypatch):
 OPTIONS = ("--particles", "16384", "--steps", "2", "--alignment", "64K")
 
 
-def taken(kernels: Path, folder: Path, *options: str, ranks: int = 2, preload: tuple[Path, ...] = ()) -> Fingerprint:
+def taken(
+    kernels: Path,
+    folder: Path,
+    *options: str,
+    ranks: int = 2,
+    preload: tuple[Path, ...] = (),
+    kernel: str = "particles",
+) -> Fingerprint:
     """In one run."""
     build = Build.at(kernels, preload=[*map(str, preload)])
-    return record(build, "particles", "CC", options or OPTIONS, ranks=ranks, folders=[folder], runs=1)
+    return record(build, kernel, "CC", options or OPTIONS, ranks=ranks, folders=[folder], runs=1)
 
 
 @pytest.fixture(scope="module")
@@ -433,17 +440,30 @@ def test_collective_transfers_that_are_asked_for_independently_are_told(kernels,
 
 
 @pytest.mark.skipif(not runtime(), reason="needs Darshan's runtime: IOGAUGE_DARSHAN or darshan-config in PATH")
-def test_darshan_saw_the_same_as_the_counter(good, kernels, tmp_path):
+@pytest.mark.parametrize(
+    "case",
+    [
+        "particles/CI-collective",
+        "segments/interleaved-collective",
+        "tiles/chunked",
+        "metadata/hdf5",
+        "blocks/collective",
+    ],
+)
+def test_darshan_saw_the_same_as_the_counter(case, kernels, tmp_path):
+    kernel, options = case.partition("/")[0], CASES[case]
+    counted = taken(kernels, tmp_path, *options, kernel=kernel)
     data = tmp_path / "iogauge-case.data"
     data.mkdir()
     (tmp_path / "darshan.conf").write_text(configuration("/iogauge-case[.]"))
     environment = (f"{name}={value}" for name, value in variables(runtime(), str(tmp_path)).items())
-    one_pass = ("--repeats", "1", "--warmup", "0", "--keep", "yes")
-    done = run_mpi(2, "env", *environment, kernels / "particles", "--dir", data, *one_pass, *OPTIONS)
+    done = run_mpi(2, "env", *environment, kernels / kernel, "--dir", data, "--repeats", "1", "--warmup", "0", *options)
     assert done.returncode == 0, done.stderr
-    log = from_logs([tmp_path / "darshan.log"], only=files_of_case(), kernel="particles", pattern="CC", hdf5=None)
-    assert differences(good, log) == ()
-    assert log.files["all files"].calls["any"]["write"].bytes.total > 2 * 2 * 16384 * 32
+    log = from_logs([tmp_path / "darshan.log"], only=files_of_case(), kernel=kernel, pattern="CC", hdf5=None)
+    assert differences(counted, log) == ()
+    both = [as_darshan_tells(one).files["all files"].calls["any"] for one in (counted, log)]
+    assert both[0].keys() == both[1].keys() >= {"open", "read", "write", "fsync", "MPI_File_open"}
+    assert both[1]["write"].bytes.total > 0
 
 
 @pytest.mark.cluster

@@ -18,6 +18,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from click.testing import CliRunner, Result
 from conftest import needs_root
 from pyarrow import csv, parquet
@@ -35,9 +36,11 @@ from run_reports import (
 from samples import baseline, make_night, record
 
 from iogauge import cli
+from iogauge.bands_cli import bands_group
 from iogauge.darshan.summary import Summary
 from iogauge.errors import InputError
 from iogauge.history import database, operators, schema
+from iogauge.history.cli import history_group
 from iogauge.history.database import History, add_rows
 from iogauge.history.export import export
 from iogauge.history.ingest import Outcome, ingest
@@ -104,6 +107,11 @@ def test_the_tables_are_those_that_the_migrations_make(history):
     with history.writing() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": database.VERSION_TABLE})
         assert compare_metadata(context, schema.metadata) == []
+
+
+def test_the_revisions_are_those_that_alembic_finds():
+    migrations = ScriptDirectory(str(Path(database.__file__).parent / "migrations"))
+    assert database.revisions() == tuple(found.revision for found in migrations.walk_revisions())
 
 
 def test_every_repeat_software_placement_and_ratio_is_kept(history, take):
@@ -682,11 +690,11 @@ def iogauge(*arguments: str | Path) -> Result:
     return CliRunner().invoke(cli.main, ["history", *map(str, arguments)])
 
 
-@pytest.mark.parametrize("group", ["history", "bands"])
+@pytest.mark.parametrize("group", [history_group, bands_group])
 def test_every_command_of_a_group_helps_with_an_example(group):
-    for command in cli.main.commands[group].commands:
-        result = CliRunner().invoke(cli.main, [group, command, "--help"])
-        assert f"iogauge {group} {command}" in result.output.partition("xample")[2], command
+    for command in group.commands:
+        result = CliRunner().invoke(cli.main, [group.name, command, "--help"])
+        assert f"iogauge {group.name} {command}" in result.output.partition("xample")[2], command
 
 
 def test_ingest_takes_all_nights_of_the_checkout_and_says_what_was_spoiled(home):

@@ -52,12 +52,13 @@ class Span(NamedTuple):
 class Site:
     """The site minicluster with a home of its own."""
 
-    def __init__(self, minicluster, home: Path) -> None:
+    def __init__(self, minicluster, home: Path, kernels: Path) -> None:
         self.folder: Path = minicluster.folder
         self.shared: Path = minicluster.shared
         self.home = home
         self.started: list[subprocess.Popen[str]] = []
-        self.environment = {**os.environ, **minicluster.environment(), "IOGAUGE_HOME": str(home)}
+        own = {"IOGAUGE_HOME": str(home), "IOGAUGE_KERNELS": str(kernels)}
+        self.environment = {**os.environ, **minicluster.environment(), **own}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         command = [str(IOGAUGE), "nightly", "--site", "minicluster", *arguments]
@@ -141,15 +142,18 @@ def wrong_with(night: Night) -> list[str]:
 
 
 @pytest.fixture
-def site(minicluster, tmp_path) -> Iterator[Site]:
-    started = Site(minicluster, tmp_path / "home")
+def site(minicluster, tmp_path, kernels) -> Iterator[Site]:
+    """Its kernels are built already, unless a test takes them away."""
+    started = Site(minicluster, tmp_path / "home", kernels)
     yield started
     started.end()
     minicluster.output("heal")
 
 
 def test_ranks_are_proven_to_be_where_they_were_asked_for(site):
-    """srun over four nodes with BeeOND, made for the job and gone with it; mpirun over two, on the same shared disk."""
+    """srun over four nodes with BeeOND, made for the job and gone with it; mpirun over two, on the same shared disk. The night
+    builds the kernels."""
+    del site.environment["IOGAUGE_KERNELS"]
     _, night = site.run(*only(4, 2, "shared|beeond"), *only(2, 2, "shared"), *SMALL)
     assert wrong_with(night) == []
     placements = {row.key.partition("write/")[2]: case.judgement.placement for case, row in night.rows}

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import shutil
-from contextlib import suppress
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from iogauge import arms, nightly
-from iogauge.command import answers, new_console, progress_bar
-from iogauge.compare.plan import AND, ARMS_VARIABLE, COMPARE, LEFT, PLAN_FILE, RUNS_FILE
-from iogauge.compare.result import Comparison, of_folder, step_of
+from iogauge.command import answers, at_history, new_console, progress_bar
+from iogauge.compare.plan import (
+    AND,
+    ARMS_VARIABLE,
+    COMPARE,
+    LEFT,
+    LOGS_FOLDER,
+    PLAN_FILE,
+    POINT_VARIABLE,
+    Plan,
+    point_of,
+)
+from iogauge.compare.result import Comparison, of_folder
 from iogauge.compare.shown import print_comparison
 from iogauge.errors import InputError, Refusal
-from iogauge.history.cli import at_history
-from iogauge.history.comparisons import record
+from iogauge.history.comparisons import record, step_of
 from iogauge.history.database import History
+
+#: Where the suite is.
+CHECK = "upgrade.py"
 
 COMPARISON_FILE = "comparison.json"
 
@@ -57,11 +73,28 @@ class _Minutes(click.ParamType[float]):
         return minutes
 
 
+class _Point(click.ParamType[str]):
+    """``4x2``: nodes, and ranks on each."""
+
+    name = "NODESxRANKS"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not re.fullmatch(r"[1-9]\d{0,5}x[1-9]\d{0,5}", str(value)):
+            self.fail(f"{value!r}; nodes and ranks per node such as 4x2 are expected", param, ctx)
+        return str(value)
+
+
+#: What an earlier comparison has settled.
+_SETTLED = {"only", "margin", "repeats", "seed", "point"}
+
+
 @click.command("compare")
 @click.argument("arm_a")
 @click.argument("arm_b")
 @click.option("--site", default="local", show_default=True, help="site_configs/SITE.py, which says where it runs")
 @click.option("--file-system", help="of the site; default: all, one after the other")
+@click.option("--partition", help="of the site; default: all that have the file system")
+@click.option("--point", type=_Point(), help="of the site's axes, as 4x2; default: the largest")
 @click.option("--only", default="", metavar="TEXT", help="only patterns with this in their names")
 @click.option(
     "--margin", type=_Percent(), default="5%", show_default=True, help="not slower by more than this is enough"
@@ -70,22 +103,33 @@ class _Minutes(click.ParamType[float]):
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="of a run; the best counts")
 @click.option("--seed", type=click.IntRange(1), help="draws the order; default: a new one, which is recorded")
 @click.option(
-    "--resume", "earlier", metavar="FOLDER", help="go on with an interrupted comparison; 'latest' is the last one"
+    "--darshan/--no-darshan", default=True, help="each arm once under Darshan, too, where both have it (the default)"
+)
+@click.option(
+    "--resume",
+    "earlier",
+    metavar="FOLDER",
+    help="go on with a comparison that is not decided, as it was asked for; 'latest': the last of the two arms",
 )
 @click.option("--json", "as_json", is_flag=True, help="print the results as JSON")
 @at_history
 @click.option("--verbose", is_flag=True, help="show what ReFrame prints")
+@click.pass_context
 @answers
 def compare_command(
+    context: click.Context,
     arm_a: str,
     arm_b: str,
     site: str,
     file_system: str | None,
+    partition: str | None,
+    point: str | None,
     only: str,
     margin: float,
     time_limit: float,
     repeats: int,
     seed: int | None,
+    darshan: bool,
     earlier: str | None,
     as_json: bool,
     location: str | None,
@@ -103,51 +147,98 @@ def compare_command(
 
     Exit codes: 0 nothing is slower; 1 something is, or a file cannot be read by the other; 2 there is no verdict.
     """
-    resumed = _earlier(earlier) if earlier else ""
-    _check_arms(site, (arm_a, arm_b), file_system)
+    resumed: Path | None = None
+    if earlier:
+        _check_settled(context)
+        resumed, plan = _earlier(earlier, (site, arm_a, arm_b), file_system, partition)
+        file_system, partition, point = plan.file_system, plan.partition, f"{plan.nodes}x{plan.ranks_per_node}"
+    _check_place(site, file_system, partition, point)
+    with _ended_by_signals():
+        _check_arms(site, (arm_a, arm_b))
     console = new_console()
     variables: dict[str, object] = {
         "margin": margin,
         "time_limit_minutes": time_limit,
         "repeats": repeats,
-        "only": only,
+        "only": "" if resumed else only,
         "seed": seed or 0,
-        "resume": resumed,
+        "resume": resumed or "",
+        "darshan": "" if darshan else "0",
     }
     pair = f"{arm_a}{AND}{arm_b}"
-    os.environ[ARMS_VARIABLE] = pair
-    options = ["-n", rf"UpgradeCheck.*%file_system={file_system or '[^%]*'}\s*%arms={re.escape(pair)}$"]
+    os.environ |= {ARMS_VARIABLE: pair, POINT_VARIABLE: point or ""}
+    where = re.escape(file_system) if file_system else "[^%]*"
+    options = ["-n", rf"UpgradeCheck.*%file_system={where}\s*%arms={re.escape(pair)}$"]
     options += [word for name, value in variables.items() if value for word in ("-S", f"UpgradeCheck.{name}={value}")]
-    problem = ""
+    options += ["--system", f"{site}:{partition}"] if partition else []
+    cause = ""
     with progress_bar(console, f"{arm_a} and {arm_b} on {site}", verbose=verbose) as progress:
         try:
-            folder = nightly.run_apart(site, COMPARE, progress, options)
+            folder = nightly.run_apart(site, COMPARE, progress, options, check=CHECK)
         except InputError as error:
-            folder, problem = nightly.home() / COMPARE, str(error)
-    found = [_keep(*one) for one in _finished(folder) or _interrupted(folder, problem)]
-    if not found:
-        raise InputError(problem or "no case of the two arms ran", file=folder / "reframe.log")
-    problems = list(dict.fromkeys(filter(None, (_tell_history(one, location) for one, _ in found))))
+            folder, cause = nightly.home() / COMPARE, error.message
+    with nightly.Stop():  # what is there is written whole
+        left, broken = _left(folder, cause)
+        if not left:
+            raise InputError("; ".join(broken) or cause or "no case of the two arms ran", file=folder / "reframe.log")
+        found = [_keep(*one) for one in left]
+        untold = [_tell_history(one, location) for one, _ in found]
     if as_json:
         click.echo(json.dumps([one.model_dump(mode="json", by_alias=True) for one, _ in found], indent=1))
     else:
         for one, kept in found:
             print_comparison(console, one)
             console.print(f"report  {kept / 'index.html'}", soft_wrap=True)
-    for problem in problems:
+    for problem in dict.fromkeys(filter(None, [*broken, *untold])):
         click.echo(f"iogauge: {problem}", err=True)
-    return max(one.exit_code for one, _ in found)
+    return max([one.exit_code for one, _ in found] + [2] * bool(broken))
 
 
-def _check_arms(site: str, names: tuple[str, str], file_system: str | None) -> None:
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Other signals end what goes on as Ctrl-C does."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    previous = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, previous, strict=True):
+            signal.signal(number, handler)
+
+
+def _check_settled(context: click.Context) -> None:
+    """Raises :class:`InputError` for what cannot be asked for anew."""
+    for name in sorted(_SETTLED):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise InputError("--resume goes on with what was asked for then; leave it out", key=f"--{name}")
+
+
+def _check_place(site: str, file_system: str | None, partition: str | None, point: str | None) -> None:
+    """Raises :class:`InputError` for what the site does not have, with what it has."""
+    models = nightly.read_site_configuration(site)
+    if partition is not None and partition not in models:
+        raise InputError(f"site {site} has no {partition}; it has {', '.join(models)}", key="--partition")
+    chosen = [model for name, model in models.items() if partition in (None, name)]
+    names = list(dict.fromkeys(name for model in chosen for name in model.file_systems))
+    if file_system is not None and file_system not in names:
+        of = f"site {site}" if partition is None else f"partition {partition} of site {site}"
+        raise InputError(f"{of} has no {file_system}; it has {', '.join(names)}", key="--file-system")
+    wanted = names if file_system is None else [file_system]
+    if point and not any(point_of(model, name, point) for model in chosen for name in wanted):
+        axes = {
+            f"{nodes}x{ranks}"
+            for model in chosen
+            for name in wanted
+            if name in model.file_systems
+            for nodes, ranks in itertools.product(*model.axes_of(name))
+        }
+        raise InputError(f"{point} is not on the site's axes there; allowed: {', '.join(sorted(axes))}", key="--point")
+
+
+def _check_arms(site: str, names: tuple[str, str]) -> None:
     """Build the kernels of arms that are no environs. Raises :class:`InputError` with what there is."""
     if names[0] == names[1]:
         raise InputError(f"{names[0]} twice; two arms are compared", key="ARM_B")
-    systems = [name for model in nightly.read_site_configuration(site).values() for name in model.file_systems]
-    if file_system is not None and file_system not in systems:
-        raise InputError(
-            f"site {site} has no {file_system}; it has {', '.join(dict.fromkeys(systems))}", key="--file-system"
-        )
     for name in names:
         arm = arms.resolve(name, site)
         if arm.kind != "environ":
@@ -173,36 +264,64 @@ def _kept() -> Path:
     return nightly.home() / "comparisons"
 
 
-def _earlier(name: str) -> Path:
-    if name != "latest":
-        folder = Path(name)
-    else:
-        folders = sorted(_kept().glob("*/" + PLAN_FILE))
-        if not folders:
-            raise InputError("there is no comparison yet", file=_kept(), key="--resume")
-        folder = folders[-1].parent
-    if not (folder / RUNS_FILE).exists():
-        raise InputError(f"has no {RUNS_FILE} of a comparison", file=folder, key="--resume")
-    return folder.resolve()
+def _earlier(
+    name: str, asked: tuple[str, str, str], file_system: str | None, partition: str | None
+) -> tuple[Path, Plan]:
+    """The folder and the plan of a comparison of that site and arms that is not decided. Raises :class:`InputError`."""
+    folders = sorted(path.parent for path in _kept().glob("*/" + PLAN_FILE)) if name == "latest" else [Path(name)]
+    site, *names = asked
+    for folder in reversed(folders):
+        plan = _plan_in(folder)
+        mine = plan.site == site and [arm.name for arm in plan.arms] == names
+        there = file_system in (None, plan.file_system) and partition in (None, plan.partition)
+        kept = folder / COMPARISON_FILE
+        decided = kept.exists() and Comparison.load(kept).stopped == "decided"
+        if mine and there and not decided:
+            return folder.resolve(), plan
+        if name != "latest":
+            was = f"of {' and '.join(arm.name for arm in plan.arms)} on {plan.file_system} of {plan.site}"
+            raise InputError(f"is a comparison {was}{', and decided' * decided}", file=folder, key="--resume")
+    raise InputError(
+        f"there is no comparison of {' and '.join(names)} yet that is not decided", file=_kept(), key="--resume"
+    )
 
 
-def _finished(folder: Path) -> list[tuple[Comparison, Path]]:
-    """The comparisons in ReFrame's report, with where their files are."""
+def _plan_in(folder: Path) -> Plan:
+    try:
+        return Plan.model_validate_json((folder / PLAN_FILE).read_bytes())
+    except (OSError, ValueError) as problem:
+        raise InputError(f"has no {PLAN_FILE} of a comparison", file=folder, key="--resume") from problem
+
+
+def _left(folder: Path, cause: str) -> tuple[list[tuple[Comparison, Path]], list[str]]:
+    """The comparisons of a run with where their files are, interrupted ones too; and why others have left nothing.
+
+    ``cause``: why ReFrame did not come to its end.
+    """
     report = folder / "reframe.json"
-    if not report.exists():
-        return []
-    cases = [case for run in json.loads(report.read_bytes())["runs"] for case in run["testcases"]]
-    return [
-        (Comparison.model_validate(case["comparison"]), Path(case["outputdir"] or case["stagedir"]))
-        for case in cases
-        if case.get("comparison")
-    ]
+    runs = json.loads(report.read_bytes())["runs"] if report.exists() else []
+    cases = [case for run in runs for case in run["testcases"]]
+    found, problems, seen = [], [], set()
+    for case in cases:
+        stage = Path(case["stagedir"] or folder)
+        why = case["fail_reason"] or case.get("skip_reason") or ""
+        if case.get("comparison"):
+            found.append((Comparison.model_validate(case["comparison"]), left_by(case)))
+            seen.add(stage)
+        elif (stage / PLAN_FILE).exists():
+            found.append((of_folder(stage, stopped="interrupted", problem=cause or why), stage))
+            seen.add(stage)
+        elif why or cause:
+            problems.append(f"{case['display_name']} in {case['partition']}: {why or cause}")
+    for stage in sorted({path.parent for path in (folder / "reframe" / "stage").rglob(PLAN_FILE)} - seen):
+        found.append((of_folder(stage, stopped="interrupted", problem=cause), stage))
+    return found, problems
 
 
-def _interrupted(folder: Path, problem: str) -> list[tuple[Comparison, Path]]:
-    """What an interrupted run has left in its stage folders."""
-    stages = sorted(path.parent for path in folder.rglob(PLAN_FILE))
-    return [(of_folder(stage, stopped="interrupted", problem=problem), stage) for stage in stages]
+def left_by(case: dict[str, Any]) -> Path:
+    """Where its files are: ReFrame moves those of a test that passed, and leaves those of one that failed."""
+    stage, output = (Path(case[name] or ".") for name in ("stagedir", "outputdir"))
+    return stage if (stage / PLAN_FILE).exists() else output
 
 
 def _keep(comparison: Comparison, stage: Path) -> tuple[Comparison, Path]:
@@ -210,11 +329,13 @@ def _keep(comparison: Comparison, stage: Path) -> tuple[Comparison, Path]:
     from iogauge.report.comparison import write_page  # with matplotlib, which takes a second to load
 
     began = comparison.started or datetime.now(timezone.utc)
-    kept = _kept() / f"{began:%Y%m%dT%H%M%SZ}-{comparison.file_system}"
+    kept = _kept() / "-".join(filter(None, (f"{began:%Y%m%dT%H%M%SZ}", comparison.partition, comparison.file_system)))
     kept.mkdir(parents=True, exist_ok=True)
     for name in LEFT:
         if (stage / name).exists():
             shutil.copyfile(stage / name, kept / name)
+    if (stage / LOGS_FOLDER).is_dir():
+        shutil.copytree(stage / LOGS_FOLDER, kept / LOGS_FOLDER, dirs_exist_ok=True)
     comparison.save(kept / COMPARISON_FILE)
     write_page(comparison, kept / "index.html")
     return comparison, kept

@@ -16,20 +16,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from iogauge import arms
+from iogauge import arms, placement
 from iogauge.adapters.kernel import read_records
 from iogauge.compare.exchange import READERS, Exchange
 from iogauge.compare.lines import append, read_lines
 from iogauge.compare.otherwise import Otherwise, otherwise
-from iogauge.compare.plan import EXCHANGES_FILE, OTHERWISE_FILE, Arm, Pattern, Plan
+from iogauge.compare.plan import EXCHANGES_FILE, LOGS_FOLDER, OTHERWISE_FILE, PROFILED_FILE, Arm, Pattern, Plan
+from iogauge.compare.profiled import RECORDS, Profiled, log_name, profiled, why_none
 from iogauge.compare.runs import Run, rates_of, read_runs, whole_pairs
 from iogauge.compare.sequential import Outcome, judge
+from iogauge.darshan.preload import CONFIGURATION_FILE, configuration
 from iogauge.errors import Refusal
 from iogauge.measurement import Measurement
 
@@ -71,6 +73,8 @@ class Driver:
         self.longest: dict[str, float] = {}
         self.exchanged = path.with_name(EXCHANGES_FILE)
         self.counted = path.with_name(OTHERWISE_FILE)
+        self.seen = path.with_name(PROFILED_FILE)
+        self.logs = path.with_name(LOGS_FOLDER).resolve()
         self.process: subprocess.Popen[str] | None = None
         self.signal = 0
 
@@ -87,7 +91,10 @@ class Driver:
     def go(self) -> None:
         """Until all is decided or the time is up. Raises :class:`Refusal` when an arm fails or is not what it says."""
         if self.plan.prove:
-            arms.check_comparable(*map(self._proof, self.plan.arms))
+            proofs = [self._proof(arm) for arm in self.plan.arms]
+            arms.check_comparable(*proofs)
+            for proof in proofs:
+                self._check_goes_on(proof)
         for pattern in self.plan.patterns:
             for arm in self.plan.arms:
                 if not any(r.pattern == pattern.name and r.arm == arm.name and r.pair < 0 for r in self.runs):
@@ -96,6 +103,8 @@ class Driver:
             self._exchange_all()
         if self.plan.count:
             self._count_all()
+        if not why_none(self.plan):
+            self._profile_all()
         end = time.monotonic() + self.plan.time_limit_seconds
         for number, pattern in self._turns():
             if time.monotonic() + self.longest.get(pattern.name, 0.0) > end:
@@ -110,10 +119,10 @@ class Driver:
             name=arm.name,
             kind="prefix",
             hdf5=arm.hdf5,
-            mpi=None,
-            prefix=None,
+            mpi=arm.mpi,
+            prefix=arm.prefix,
             compiler=None,
-            launcher=shlex.join(arm.launch),
+            launcher=arm.launcher or shlex.join(arm.launch),
             variables=arm.environment,
         )
         kernels = arms.Kernels(folder=arm.programs, flags=arms.flags_of(arm.programs))
@@ -123,6 +132,17 @@ class Driver:
             return arms.look(said, kernels, arm.launch, folder)
         finally:
             shutil.rmtree(folder)
+
+    def _check_goes_on(self, proof: arms.Proof) -> None:
+        """Earlier runs are of the same build. Raises :class:`Refusal`."""
+        for earlier in (run.main[0].software for run in self.runs if run.arm == proof.arm.name):
+            then = f"{earlier.hdf5}, {earlier.mpi}, {earlier.kernels}, {earlier.compiler}"
+            now = f"{proof.hdf5}, {proof.mpi}, {proof.sources}, {proof.compiler}"
+            if then != now:
+                raise Refusal(
+                    f"arm {proof.arm.name} is another build than before: HDF5, MPI, kernels' sources, compiler were "
+                    f"{then}, and are {now}; start a new comparison"
+                )
 
     def _turns(self) -> Iterator[tuple[int, Pattern]]:
         """The next pattern with the number of its next pair: round after round, each in another order."""
@@ -153,7 +173,7 @@ class Driver:
         finally:
             shutil.rmtree(folder)
         run = Run(pattern=pattern.name, pair=number, arm=arm.name, first=first, measurements=tuple(measurements))
-        check_arm(arm, run)
+        check_arm(self.plan, arm, run)
         append(self.path, run)
         self.runs.append(run)
         rates = ", ".join(f"{m.operation} {m.best_observed:.4g} {m.unit}" for m in run.main)
@@ -174,6 +194,34 @@ class Driver:
                 one = otherwise(pattern, self.plan.arms, self.plan.ranks, self.folder)
                 append(self.counted, one)
                 self.tell(f"{pattern.name}: {one.problem or '; '.join(one.differences) or 'the same calls'}")
+
+    def _profile_all(self) -> None:
+        """What the arms do otherwise in Darshan's eyes, which no measured pair is under."""
+        done = {one.pattern for one in read_lines(self.seen, Profiled)}
+        self.logs.mkdir(exist_ok=True)
+        # Whatever else the folder's name has in it, a dot stands for.
+        only = f"/{re.sub(r'[^A-Za-z0-9_-]', '.', self.folder.resolve().name)}/"
+        settings = configuration(only, records=RECORDS, ranks=self.plan.ranks)
+        (self.logs / CONFIGURATION_FILE).write_text(settings, encoding="utf-8")
+        for pattern in self.plan.patterns:
+            if pattern.name not in done and not self.signal:
+                one = self._profiled(pattern)
+                append(self.seen, one)
+                self.tell(f"{pattern.name}, Darshan: {one.problem or '; '.join(one.differences) or 'the same'}")
+
+    def _profiled(self, pattern: Pattern) -> Profiled:
+        logs = [self.logs / log_name(pattern, arm, number) for number, arm in enumerate(self.plan.arms, start=1)]
+        for arm, log in zip(self.plan.arms, logs, strict=True):
+            log.unlink(missing_ok=True)  # of a job that was killed
+            folder = self.folder / "darshan"
+            folder.mkdir()
+            try:
+                self._launch(pattern, arm, folder, under=(*arm.darshan, str(self.logs), log.name), repeats="1")
+            except Refusal as refusal:
+                return Profiled(pattern=pattern.name, problem=f"arm {arm.name}: {refusal}")
+            finally:
+                shutil.rmtree(folder)
+        return profiled(pattern, logs, self.plan.ranks)
 
     def _exchange_all(self) -> None:
         """Each arm reads the files of each, its own too, which tells a bad file from one that is only strange."""
@@ -215,11 +263,15 @@ class Driver:
             open_seconds=seconds,
         )
 
-    def _launch(self, pattern: Pattern, arm: Arm, folder: Path, **more: str) -> list[Measurement]:
-        """The records of one launch. Raises :class:`Refusal` where it has none that are true."""
+    def _launch(
+        self, pattern: Pattern, arm: Arm, folder: Path, under: Sequence[str] = (), **more: str
+    ) -> list[Measurement]:
+        """The records of one launch; ``under``: words to launch it by, other than the arm's. Raises :class:`Refusal` where
+        it has none that are true.
+        """
         options = {"dir": str(folder), "json": str(folder / _RECORDS), "warmup": "0", **more}
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
-        command = [*arm.launch, str(arm.programs / pattern.kernel), *pattern.options, *words]
+        command = [*(under or arm.launch), str(arm.programs / pattern.kernel), *pattern.options, *words]
         if not self.signal:
             self.process = subprocess.Popen(
                 command,
@@ -253,15 +305,18 @@ class Driver:
 def _said(errors: str, kernel: str) -> str:
     """The kernel's own words, else the last ones on stderr."""
     own = re.findall(rf"^{re.escape(kernel)}: (?:error: )?(.*)$", errors, re.MULTILINE)
-    last = [line.strip() for line in errors.splitlines() if line.strip(" -")][-3:]
+    last = [line.strip().removeprefix("iogauge: guard: ") for line in errors.splitlines() if line.strip(" -")][-3:]
     return own[0] if own else " / ".join(last) or "nothing on stderr"
 
 
-def check_arm(arm: Arm, run: Run) -> None:
-    """Raises :class:`Refusal` for a run that is not of the HDF5 that the arm says, as the library itself tells."""
+def check_arm(plan: Plan, arm: Arm, run: Run) -> None:
+    """Raises :class:`Refusal` for a run that is not of the HDF5 that the arm says, as the library itself tells, or whose ranks
+    are not where they were asked for: both arms with all ranks on one core would be found equal."""
     for m in run.main:
         if arm.hdf5 is not None and m.software.hdf5 != arm.hdf5:
             raise Refusal(f"arm {arm.name} is said to have HDF5 {arm.hdf5}, and loads {m.software.hdf5}")
+        if wrong := placement.problems(m, plan.nodes, plan.ranks_per_node, oversubscribe=plan.oversubscribe):
+            raise Refusal(f"arm {arm.name}, {run.pattern}: {'; '.join(wrong)}")
 
 
 def main(arguments: list[str]) -> int:
@@ -279,6 +334,10 @@ def main(arguments: list[str]) -> int:
         driver.go()
     except Refusal as refusal:
         print(f"compare: error: {refusal}", file=sys.stderr)
+        return 1
+    except OSError as error:  # the file system has gone, or is full: what an arm said of it before says more
+        arm = error.__context__ if isinstance(error.__context__, Refusal) else None
+        print(f"compare: error: {arm or f'{error.filename}: {error.strerror}'}", file=sys.stderr)
         return 1
     return 0
 

@@ -9,19 +9,23 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from iogauge import placement
 from iogauge.compare.exchange import Exchange, sizes, unreadable
 from iogauge.compare.lines import read_lines
 from iogauge.compare.otherwise import Otherwise
-from iogauge.compare.plan import EXCHANGES_FILE, OTHERWISE_FILE, PLAN_FILE, RUNS_FILE, Plan
+from iogauge.compare.plan import EXCHANGES_FILE, OTHERWISE_FILE, PLAN_FILE, PROFILED_FILE, RUNS_FILE, Plan
+from iogauge.compare.profiled import Profiled, why_none
 from iogauge.compare.runs import Run, rates_of, read_runs, whole_pairs
 from iogauge.compare.sequential import Finding, Outcome, judge
 from iogauge.errors import Refusal
-from iogauge.history.comparisons import Compared, Step
-from iogauge.measurement import SOFTWARE_NAMES, Software
+from iogauge.measurement import Software
 from iogauge.night import write_whole
 from iogauge.validation import read_record
 
 Stopped = Literal["decided", "time", "interrupted", "broken"]
+
+#: What goes on with a comparison that was interrupted, behind the names of its arms.
+RESUME = "iogauge compare ... --resume latest"
 
 #: Worst first.
 FINDINGS: tuple[Finding, ...] = ("slower", "undecided", "not slower", "faster")
@@ -77,26 +81,40 @@ class ArmShown(_Value):
 
 
 class Comparison(_Value):
-    """Two arms on one site's file system. ``margin``, ``alpha`` and ``seed`` are the plan's.
+    """Two arms on one site's file system. ``margin``, ``alpha``, ``seed``, ``repeats`` and ``time_limit_seconds`` are the
+    plan's; records of old may not have the last two.
+
+    ``hosts``: ranks by host; ``placement``: where ranks were proven to be. Of all allocations, where it was taken up again.
 
     ``stopped``: all was ``decided``, the ``time`` was up, ``interrupted`` or ``broken``, by ``problem``. A broken one
-    has no results.
+    has no results. ``otherwise``: by the project's own counter; ``profiled``: by Darshan, or why not, ``without_darshan``.
     """
 
     schema_: Literal["iogauge.comparison/1"] = Field(default="iogauge.comparison/1", alias="schema")
     site: str
+    partition: str = ""
     file_system: str
     arms: tuple[ArmShown, ...]
     hosts: dict[str, int]
+    placement: str = ""
     started: AwareDatetime | None
     seed: int
     margin: float
     alpha: float
+    repeats: int | None = None
+    time_limit_seconds: float | None = None
     stopped: Stopped
     problem: str = ""
     results: tuple[Result, ...]
     exchanges: tuple[Exchange, ...] = ()
     otherwise: tuple[Otherwise, ...] = ()
+    profiled: tuple[Profiled, ...] = ()
+    without_darshan: str = ""
+
+    @property
+    def where(self) -> str:
+        """The site, with its partition where it has one."""
+        return f"{self.site}:{self.partition}" if self.partition else self.site
 
     @property
     def counts(self) -> dict[Finding, int]:
@@ -130,9 +148,10 @@ def of_folder(folder: Path, *, stopped: Stopped, problem: str = "") -> Compariso
         runs = read_runs(folder / RUNS_FILE)
         exchanges = read_lines(folder / EXCHANGES_FILE, Exchange)
         otherwise = read_lines(folder / OTHERWISE_FILE, Otherwise)
+        profiled = read_lines(folder / PROFILED_FILE, Profiled)
     except Refusal as refusal:
         return summarise(plan, [], stopped="broken", problem=str(refusal))
-    return summarise(plan, runs, exchanges, otherwise, stopped=stopped, problem=problem)
+    return summarise(plan, runs, exchanges, otherwise, profiled, stopped=stopped, problem=problem)
 
 
 def summarise(
@@ -140,6 +159,7 @@ def summarise(
     runs: Sequence[Run],
     exchanges: Sequence[Exchange] = (),
     otherwise: Sequence[Otherwise] = (),
+    profiled: Sequence[Profiled] = (),
     *,
     stopped: Stopped,
     problem: str = "",
@@ -153,21 +173,27 @@ def summarise(
     for arm in plan.arms:
         mine = [run.main[0].software for run in runs if run.arm == arm.name and run.main]
         arms += [ArmShown(name=arm.name, software=mine[0])] if mine else []
-    hosts = {host: len(ranks) for host, ranks in runs[0].main[0].hosts.items()} if runs and runs[0].main else {}
+    places = [m for run in runs for m in run.main[:1]]
     return Comparison(
         site=plan.site,
+        partition=plan.partition,
         file_system=plan.file_system,
         arms=tuple(arms),
-        hosts=hosts,
+        hosts={host: len(ranks) for m in places for host, ranks in sorted(m.hosts.items())},
+        placement=", ".join(dict.fromkeys(map(placement.summary, places))),
         started=min((m.started for run in runs for m in run.main), default=None),
         seed=plan.seed,
         margin=plan.margin,
         alpha=plan.alpha,
+        repeats=plan.repeats,
+        time_limit_seconds=plan.time_limit_seconds,
         stopped=stopped,
         problem=problem,
         results=results,
         exchanges=tuple(exchanges),
         otherwise=tuple(otherwise),
+        profiled=tuple(profiled),
+        without_darshan=why_none(plan),
     )
 
 
@@ -202,39 +228,59 @@ def _ratio(outcome: Outcome) -> Ratio:
     )
 
 
-def step_of(comparison: Comparison) -> Compared | None:
-    """What the history is told: none where nothing was compared, or the arms differ in no library that is named there."""
-    if len(comparison.arms) < 2 or not comparison.results or comparison.started is None:
-        return None
-    first, second = (arm.software.model_dump() for arm in comparison.arms)
-    versions = {
-        name: (str(first[field]), str(second[field]))
-        for field, name in SOFTWARE_NAMES.items()
-        if first[field] != second[field] and field != "spack_arm"
-    }
-    results = {
-        result.series: Step(ratio=result.observed.ratio, lowest=result.observed.lowest) for result in comparison.results
-    }
-    at = int(comparison.started.timestamp())
-    if not versions:
-        return None
-    return Compared(site=comparison.site, file_system=comparison.file_system, at=at, versions=versions, results=results)
+def count(number: int, what: str) -> str:
+    """``1 pair``, ``2 pairs``."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def percent(fraction: float) -> str:
+    """``12%``, ``0.4%``: with two digits."""
+    return f"{fraction:.0%}" if fraction >= 0.1 else f"{100 * fraction:.2g}%"
 
 
 def in_words(found: Ratio) -> str:
-    """``12 % slower (6 to 18 %)``, or what else was found."""
+    """``12% slower (6% to 18%)``, or what else was found."""
     if found.finding in ("slower", "faster"):
         limits = [found.highest, found.lowest] if found.finding == "slower" else [found.lowest, found.highest]
-        least, most = ("?" if limit is None else f"{abs(1 - limit):.0%}" for limit in limits)
-        return f"{abs(1 - found.ratio):.0%} {found.finding} ({least} to {most})"
-    proven = "nothing is proven yet" if found.lowest is None else f"not slower by more than {found.provable:.0%}"
+        least, most = ("?" if limit is None else percent(abs(1 - limit)) for limit in limits)
+        return f"{percent(abs(1 - found.ratio))} {found.finding} ({least} to {most})"
+    proven = "nothing is proven yet" if found.lowest is None else f"not slower by more than {percent(found.provable)}"
     return proven if found.finding == "not slower" else f"undecided; {proven}"
+
+
+def why(found: Ratio, pairs: int, margin: float) -> str:
+    """Why that was found: what the pairs do not refute, against 1 and the margin."""
+    if found.lowest is None and found.highest is None:
+        return f"nothing is bounded after {count(pairs, 'pair')}"
+    lowest, highest = ("?" if limit is None else f"{limit:.3f}" for limit in (found.lowest, found.highest))
+    low, high, worst = found.lowest or 0.0, found.highest or math.inf, 1 - margin
+    held: dict[Finding, tuple[bool, str]] = {
+        "slower": (high < 1, "all of it is below 1"),
+        "faster": (low > 1, "all of it is above 1"),
+        "not slower": (low >= worst, f"none of it is below {worst:.3g}"),
+        "undecided": (low < worst < high, f"on both sides of {worst:.3g}" + " and of 1" * (low < 1 < high)),
+    }
+    is_so, reason = held[found.finding]
+    return f"{lowest} to {highest} after {count(pairs, 'pair')}: {reason if is_so else 'judged with all the others (Holm)'}"
+
+
+def untold(comparison: Comparison) -> list[str]:
+    """Why something could not be told, the same reason once."""
+    patterns: dict[tuple[str, str], list[str]] = {}
+    for who, found in (("the counter", comparison.otherwise), ("Darshan", comparison.profiled)):
+        for one in found:
+            if one.problem:
+                patterns.setdefault((who, one.problem), []).append(one.pattern)
+    told = [f"{', '.join(names)}: not told by {who}: {problem}" for (who, problem), names in patterns.items()]
+    return [*told, comparison.without_darshan] if comparison.without_darshan else told
 
 
 def next_steps(comparison: Comparison) -> str:
     """A paragraph for who reads it: what it means, and what to do."""
     if comparison.stopped == "broken" or not comparison.results:
-        return f"There is no verdict: {comparison.problem or 'no pair was finished'}. Mend that and compare again."
+        problem = comparison.problem or "no pair was finished"
+        again = f"{RESUME} goes on" if comparison.stopped == "interrupted" else "Mend that and compare again"
+        return f"There is no verdict: {problem}. {again}."
     words = []
     if strange := unreadable(comparison.exchanges):
         words.append(f"Files do not pass from one to the other: {strange[0]}{' (and more)' * (len(strange) > 1)}.")
@@ -244,12 +290,14 @@ def next_steps(comparison: Comparison) -> str:
             f"{_cause(comparison, slower)} Keep the old version as the default until the cause is known."
         )
     if comparison.stopped == "interrupted":
-        words.append("It was interrupted; iogauge compare --resume latest goes on where it was.")
+        words.append(f"It was interrupted: {comparison.problem or 'stopped'}. {RESUME} goes on where it was.")
     if left := [result.observed for result in comparison.results if result.observed.finding == "undecided"]:
         least = max(found.provable for found in left)
+        known = f"at worst, {percent(least)} slower is not ruled out" if least < 1 else "of some nothing is known yet"
         words.append(
-            f"{len(left)} are undecided: at worst, {least:.0%} slower is not ruled out. More time (--time-limit) or a wider "
-            f"--margin decides; a quieter file system does it sooner."
+            f"{len(left)} are undecided: {known}. More time decides "
+            f"(iogauge compare with the same arms, --resume latest and --time-limit), or a wider --margin from the start; a "
+            f"quieter file system does it sooner."
         )
     if differ := sizes(comparison.exchanges):
         name, by_arm = next(iter(differ.items()))
@@ -262,14 +310,17 @@ def next_steps(comparison: Comparison) -> str:
 
 
 def _cause(comparison: Comparison, slower: Sequence[Result]) -> str:
-    """What their calls say of it."""
-    told = {one.pattern: one.differences for one in comparison.otherwise if one.differences}
-    for result in slower:
-        if result.pattern in told:
-            return f"Its calls differ: {told[result.pattern][0]}."
-    known = {one.pattern for one in comparison.otherwise if not one.problem}
-    same = known and all(result.pattern in known for result in slower)
-    return "The calls are the same in both: the time is spent in the library." if same else ""
+    """What their calls say of it: by the counter, else by Darshan."""
+    known: set[str] = set()
+    for found in (comparison.otherwise, comparison.profiled):
+        told = {one.pattern: one.differences for one in found if not one.problem}
+        known |= told.keys()
+        for result in slower:
+            if told.get(result.pattern):
+                return f"The calls of {result.pattern} differ: {told[result.pattern][0]}; look there first."
+    if not known or any(result.pattern not in known for result in slower):
+        return ""
+    return "The calls are the same in both: the time is spent in the library, which a profiler (perf) shows."
 
 
 def _worst(slower: Sequence[Result]) -> str:

@@ -81,7 +81,7 @@ def rates_of(pairs: Sequence[tuple[Run, Run]]) -> list[Rates]:
     apart; none without a pair. Raises :class:`Refusal` for arms that did not do the same."""
     if not pairs:
         return []
-    check_alike([run for pair in pairs for run in pair])
+    check_alike(pairs)
     metrics: tuple[Metric, ...] = ("observed", "raw")
     found = []
     for (number, m), metric in itertools.product(enumerate(pairs[0][0].main), metrics):
@@ -93,22 +93,34 @@ def rates_of(pairs: Sequence[tuple[Run, Run]]) -> list[Rates]:
     return found
 
 
-def check_alike(runs: Sequence[Run]) -> None:
-    """Raises :class:`Refusal` for runs of one pattern that are not of the same work in the same place."""
-    first = runs[0]
-    for run in runs[1:]:
-        for name, mine, others in _identity(first, run):
-            if mine != others:
-                raise Refusal(
-                    f"{run.pattern}: {name} differs: {mine} in arm {first.arm}, {others} in arm {run.arm}, pair {run.pair}"
-                )
+def check_alike(pairs: Sequence[tuple[Run, Run]]) -> None:
+    """Raises :class:`Refusal` for pairs of one pattern that are not of the same work, or not of one place each. A comparison
+    that was taken up again has pairs of other nodes, too."""
+    first = pairs[0][0]
+    for one, other in pairs:
+        _check_same(one, other, [*_work(one, other), *_place(one, other)])
+        for run in (one, other):
+            _check_same(first, run, _work(first, run))
 
 
-def _identity(one: Run, other: Run) -> Iterable[tuple[str, object, object]]:
-    yield "what was measured", [m.operation for m in one.main], [m.operation for m in other.main]
+def _check_same(one: Run, other: Run, what: Iterable[tuple[str, object, object]]) -> None:
+    for name, mine, theirs in what:
+        if mine != theirs:
+            raise Refusal(
+                f"{other.pattern}: {name} differs: {mine} in arm {one.arm}, {theirs} in arm {other.arm}, "
+                f"pair {other.pair + 1}"
+            )
+
+
+def _place(one: Run, other: Run) -> Iterable[tuple[str, object, object]]:
     for mine, theirs in zip(one.main, other.main, strict=False):
         yield "hosts", mine.hosts, theirs.hosts
         yield "cores", [(p.host, p.cores) for p in mine.placement], [(p.host, p.cores) for p in theirs.placement]
+
+
+def _work(one: Run, other: Run) -> Iterable[tuple[str, object, object]]:
+    yield "what was measured", [m.operation for m in one.main], [m.operation for m in other.main]
+    for mine, theirs in zip(one.main, other.main, strict=False):
         yield "the pattern", mine.pattern, theirs.pattern
         yield "bytes", (mine.logical_bytes, mine.operations), (theirs.logical_bytes, theirs.operations)
         yield "the kernels' source", mine.software.kernels, theirs.software.kernels

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from iogauge.compare.result import Comparison, Ratio, in_words, next_steps
+from iogauge.compare.result import Comparison, Ratio, in_words, next_steps, untold
 from iogauge.terminal import rate
 
 _COLOURS = {"slower": "bold red", "undecided": "yellow", "not slower": "green", "faster": "cyan"}
@@ -35,9 +35,11 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         software = arm.software
         console.print(f"{escape(arm.name)}: HDF5 {software.hdf5}, {software.mpi}, kernels {software.kernels}")
     hosts = ", ".join(f"{host} ({ranks} ranks)" for host, ranks in comparison.hosts.items())
-    where = f"on {comparison.file_system} of {comparison.site}"
+    where = f"on {comparison.file_system} of {comparison.where}"
     console.print(
-        "; ".join(filter(None, (where, hosts, f"seed {comparison.seed}", _STOPPED[comparison.stopped])))
+        "; ".join(
+            filter(None, (where, comparison.placement, hosts, f"seed {comparison.seed}", _STOPPED[comparison.stopped]))
+        )
         + (f": {escape(comparison.problem)}" if comparison.problem else ""),
         highlight=False,
     )
@@ -58,4 +60,6 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
                 f"[{_COLOURS[result.observed.finding]}]{in_words(result.observed)}[/]",
             )
         console.print(table)
+    for sentence in untold(comparison):
+        console.print(escape(sentence), highlight=False)
     console.print(next_steps(comparison), highlight=False)

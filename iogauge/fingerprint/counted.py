@@ -14,6 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from iogauge.errors import Refusal
 from iogauge.fingerprint.model import Access, Calls, File, calls_of, is_mpi_io
 
+#: The counter, beside the kernels.
+COUNTER = "libiogauge_fingerprint.so"
+
 #: Open MPI's locks and shared memory carry the names of data files too; they are none.
 _NO_DATA = re.compile(r"\.locktest\.|_cid-|-\d+-\d+\.lock$")
 

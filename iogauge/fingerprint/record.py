@@ -16,14 +16,11 @@ from iogauge import arms
 from iogauge.adapters.kernel import read_records
 from iogauge.commands import Unreadable, run_briefly
 from iogauge.errors import InputError, Refusal
-from iogauge.fingerprint.counted import Extents, files_of, plain_name, read_processes
+from iogauge.fingerprint.counted import COUNTER, Extents, files_of, plain_name, read_processes
 from iogauge.fingerprint.layouts import PROGRAM, read_layout
 from iogauge.fingerprint.model import Fingerprint, Layout, Unit
 from iogauge.fingerprint.repeated import same_every_time
 from iogauge.measurement import Measurement
-
-#: Beside the kernels.
-COUNTER = "libiogauge_fingerprint.so"
 
 #: What the kernel is told besides its pattern: one pass, whose files stay to be looked at. To remove them is part of what
 #: the metadata kernel does.

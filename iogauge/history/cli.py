@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -14,32 +13,14 @@ from rich.table import Table
 from sqlalchemy import func, select
 
 from iogauge import nightly
-from iogauge.command import answers, new_console
+from iogauge.command import TIMES, Command, answers, at_history, at_site, new_console
 from iogauge.errors import InputError
 from iogauge.history import operators
-from iogauge.history.database import HISTORY_VARIABLE, History
+from iogauge.history.database import History
 from iogauge.history.ingest import Outcome, ingest, nights_in
 from iogauge.history.reading import count_by_series, list_series
 from iogauge.history.schema import cases, marks, runs
 from iogauge.terminal import STYLES
-
-#: How times are written.
-TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
-
-Command = Callable[..., Any]
-
-
-def at_history(command: Command) -> Command:
-    """The option that names the history."""
-    text = f"a path (SQLite) or postgresql://...; default: {HISTORY_VARIABLE}, else history.sqlite beside the nights"
-    return click.option("--history", "location", metavar="URL", help=text)(command)
-
-
-def at_site(command: Command) -> Command:
-    """The option that names the site."""
-    return click.option("--site", default="local", show_default=True, help="the site, as its configuration is named")(
-        command
-    )
 
 
 def signed(command: Command) -> Command:

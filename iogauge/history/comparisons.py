@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, insert, select
 
 from iogauge.history.database import History, next_id
 from iogauge.history.schema import comparisons
+from iogauge.measurement import SOFTWARE_NAMES
+
+if TYPE_CHECKING:
+    from iogauge.compare.result import Comparison
 
 
 class _Value(BaseModel):
@@ -31,6 +36,25 @@ class Compared(_Value):
     at: int
     versions: Mapping[str, tuple[str, str]]
     results: Mapping[str, Step]
+
+
+def step_of(comparison: Comparison) -> Compared | None:
+    """What the history is told: none where nothing was compared, or the arms differ in no library that is named there."""
+    if len(comparison.arms) < 2 or not comparison.results or comparison.started is None:
+        return None
+    first, second = (arm.software.model_dump() for arm in comparison.arms)
+    versions = {
+        name: (str(first[field]), str(second[field]))
+        for field, name in SOFTWARE_NAMES.items()
+        if first[field] != second[field] and field != "spack_arm"
+    }
+    results = {
+        result.series: Step(ratio=result.observed.ratio, lowest=result.observed.lowest) for result in comparison.results
+    }
+    at = int(comparison.started.timestamp())
+    if not versions:
+        return None
+    return Compared(site=comparison.site, file_system=comparison.file_system, at=at, versions=versions, results=results)
 
 
 def record(history: History, compared: Compared) -> None:

@@ -9,25 +9,34 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from pydantic_core import from_json, to_json
-from sqlalchemy import Connection, Engine, Table, create_engine, event, func, insert, inspect, select, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Table,
+    column,
+    create_engine,
+    event,
+    func,
+    insert,
+    inspect,
+    select,
+    table,
+    text,
+)
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
 from iogauge import nightly
 from iogauge.errors import InputError
+from iogauge.history import HISTORY_VARIABLE
 from iogauge.history.schema import metadata
-
-#: The environment variable that names the history, if no option does: a path (SQLite) or a URL.
-HISTORY_VARIABLE = "IOGAUGE_HISTORY"
 
 #: Where Alembic keeps the revision; a database may hold another program's tables beside ours.
 VERSION_TABLE = "iogauge_version"
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
 
 #: How long a writer waits for another one.
 WAIT_SECONDS = 60
@@ -94,7 +103,7 @@ class History:
                     connection.execute(select(func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
                 self._check(connection)
                 if _revision(connection) != _head():
-                    command.upgrade(_configuration(connection), "head")
+                    _migrate(connection)
                 yield connection
 
     def upgrade(self) -> tuple[str | None, str]:
@@ -112,7 +121,7 @@ class History:
             alike = sorted(set(inspect(connection).get_table_names()) & set(metadata.tables))
             if alike:
                 raise InputError(f"is no history of iogauge, but has a table {alike[0]!r}", file=self.name)
-        elif revision not in _revisions():
+        elif revision not in revisions():
             raise InputError(
                 f"was written by a newer iogauge (revision {revision}, this one knows {_head()}); use that one. "
                 f"Nothing was changed",
@@ -202,22 +211,30 @@ def _explicit_transactions(engine: Engine) -> None:
         connection.execute(text("BEGIN IMMEDIATE" if writes else "BEGIN"))
 
 
-def _configuration(connection: Connection | None = None) -> Config:
+def _migrate(connection: Connection) -> None:
+    from alembic import (
+        command,  # takes as long to load as all else here, and only a history that is not up to date needs it
+    )
+    from alembic.config import Config
+
     configuration = Config(attributes={"connection": connection})
-    configuration.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    configuration.set_main_option("script_location", str(_MIGRATIONS))
     configuration.set_main_option("path_separator", "os")
-    return configuration
+    command.upgrade(configuration, "head")
 
 
 @functools.cache
-def _revisions() -> tuple[str, ...]:
-    """Of all migrations, the newest first; reading their files takes longer than many a transaction."""
-    return tuple(known.revision for known in ScriptDirectory.from_config(_configuration()).walk_revisions())
+def revisions() -> tuple[str, ...]:
+    """Of all migrations, the newest first: their files are named by number."""
+    return tuple(sorted((path.name.partition("_")[0] for path in _MIGRATIONS.glob("versions/0*_*.py")), reverse=True))
 
 
 def _head() -> str:
-    return _revisions()[0]
+    return revisions()[0]
 
 
 def _revision(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
+    """As Alembic keeps it."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    return connection.execute(select(column("version_num")).select_from(table(VERSION_TABLE))).scalar()

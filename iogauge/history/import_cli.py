@@ -15,10 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from iogauge import nightly
-from iogauge.command import answers, new_console
+from iogauge.command import TIMES, answers, at_history, at_site, new_console
 from iogauge.commands import Unreadable
 from iogauge.errors import InputError
-from iogauge.history.cli import TIMES, at_history, at_site
 from iogauge.history.database import History
 from iogauge.history.importing import Given, Imported, Refused, choose, known_digests, read_all, store, volume_of
 from iogauge.history.ingest import no_garbage

@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from iogauge.command import answers
+from iogauge.command import answers, at_site
 from iogauge.errors import InputError
-from iogauge.history.cli import at_site
 from iogauge.night import write_whole
 from iogauge.notify import told as ledger
 from iogauge.notify.changes import Told, compare

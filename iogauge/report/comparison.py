@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import statistics
+from collections.abc import Mapping
 from pathlib import Path
-
-from markupsafe import Markup
+from typing import NamedTuple
 
 from iogauge import __version__, terminal
 from iogauge.compare.exchange import sizes, unreadable
-from iogauge.compare.result import Comparison, Ratio, Result, in_words, next_steps
-from iogauge.judge import Limits
+from iogauge.compare.plan import LOGS_FOLDER
+from iogauge.compare.result import FINDINGS, Comparison, Result, count, in_words, next_steps, untold, why
+from iogauge.measurement import SOFTWARE_NAMES
 from iogauge.night import write_whole
-from iogauge.report import plots
+from iogauge.report.forest import axis_of, marks_of
 from iogauge.report.templates import environment
 
-#: Finding to the words and the classes that the night's page has for verdicts.
+#: Finding to the classes that the night's page has for verdicts, and the shape of its mark.
 _CLASSES = {"slower": "regressed", "undecided": "too-noisy", "not slower": "pass", "faster": "improved"}
-_SYMBOLS = {"slower": "▼", "undecided": "~", "not slower": "✓", "faster": "▲"}
-_METRICS = {"observed": "open to close", "raw": "transfers only"}
+_SYMBOLS = {"slower": "▼", "undecided": "◇", "not slower": "●", "faster": "▲"}
 
 
 def headline(comparison: Comparison) -> tuple[str, str]:
@@ -33,56 +34,69 @@ def headline(comparison: Comparison) -> tuple[str, str]:
     if strange := unreadable(comparison.exchanges):
         return "regressed", f"{len(strange)} files do not pass from one arm to the other"
     if left := comparison.counts["undecided"]:
-        return "too-noisy", f"Nothing is slower in {second} so far; {left} of {of} are undecided"
+        return "too-noisy", f"Nothing is proven to be slower in {second}; {left} of {of} are undecided"
     return "pass", f"{second} is not slower than {first} by more than {comparison.margin:.0%}"
 
 
-def forest(comparison: Comparison) -> list[tuple[str, str]]:
-    """A picture for each kernel's patterns: title and SVG."""
-    groups: dict[str, list[Result]] = {}
-    for result in comparison.results:
-        groups.setdefault(result.pattern.partition(" ")[0], []).append(result)
-    names = " to ".join(reversed([arm.name for arm in comparison.arms]))
-    return [
-        (
-            kernel,
-            plots.picture(
-                _points(results), f"ratio of rates, {names}: {kernel}", [f"ratio of rates, {names}"], unity=True
-            ),
+class Difference(NamedTuple):
+    """What the arms do otherwise in one pattern: as counted, and as Darshan saw it."""
+
+    pattern: str
+    anchor: str
+    counted: tuple[str, ...]
+    seen: tuple[str, ...]
+    metadata: str
+
+    @property
+    def number(self) -> int:
+        """Of the counter, which is exact; of Darshan where the counter has none."""
+        return len(self.counted) or len(self.seen)
+
+
+def differences(comparison: Comparison) -> dict[str, Difference]:
+    """Of the patterns of which something could be told."""
+    counted = {one.pattern: one for one in comparison.otherwise if not one.problem}
+    seen = {one.pattern: one for one in comparison.profiled if not one.problem}
+    return {
+        pattern: Difference(
+            pattern=pattern,
+            anchor=f"calls-{re.sub(r'[^A-Za-z0-9]+', '-', pattern)}",
+            counted=counted[pattern].differences if pattern in counted else (),
+            seen=seen[pattern].differences if pattern in seen else (),
+            metadata=seen[pattern].metadata if pattern in seen else "",
         )
-        for kernel, results in groups.items()
-    ]
+        for pattern in dict.fromkeys((*counted, *seen))
+    }
 
 
-def _points(results: list[Result]) -> list[plots.Points]:
-    found = []
-    for result in results:
-        pairs = tuple(second / first for first, second in zip(result.first, result.second, strict=True))
-        for metric, ratio, values in (("observed", result.observed, pairs), ("raw", result.raw, ())):
-            if ratio is not None:
-                found.append(
-                    plots.Points(
-                        row=result.name,
-                        series=_METRICS[metric],
-                        values=values,
-                        value=ratio.ratio,
-                        limits=_limits(ratio),
-                        outside={"slower": "below", "faster": "above"}.get(ratio.finding, ""),
-                        hollow=ratio.finding == "undecided",
-                    )
-                )
-    return found
+def worst_first(comparison: Comparison) -> list[Result]:
+    """What is slower, observed or in its transfers, by how much, then what is undecided, then the rest."""
+
+    def rank(result: Result) -> tuple[bool, int, float]:
+        slower = result.slower
+        return not slower, FINDINGS.index(result.observed.finding), result.observed.ratio if slower else 0.0
+
+    return sorted(comparison.results, key=rank)
 
 
-def _limits(ratio: Ratio) -> Limits | None:
-    if ratio.lowest is None or ratio.highest is None:
-        return None
-    return Limits(reference=ratio.ratio, lowest=ratio.lowest, highest=ratio.highest)
+def pairs(comparison: Comparison) -> str:
+    """``12 to 22 pairs a pattern``."""
+    numbers = sorted({len(result.first) for result in comparison.results})
+    between = f"{numbers[0]} to " if len(numbers) > 1 else ""
+    return f"after {between}{count(numbers[-1], 'pair')} a pattern" if numbers else ""
+
+
+def software(comparison: Comparison) -> Mapping[str, tuple[str, ...]]:
+    """A line for each name: what each arm has."""
+    each = [arm.software.model_dump() for arm in comparison.arms]
+    known = {title: tuple(str(one[field] or "-") for one in each) for field, title in SOFTWARE_NAMES.items()}
+    return {title: values for title, values in known.items() if set(values) != {"-"}}
 
 
 def render(comparison: Comparison) -> str:
     """The page; it needs no network and no script."""
     look, words = headline(comparison)
+    axis = axis_of(comparison)
     return (
         environment()
         .get_template("comparison.html.j2")
@@ -91,14 +105,22 @@ def render(comparison: Comparison) -> str:
             look=look,
             words=words,
             steps=next_steps(comparison),
-            forest=[(title, Markup(svg)) for title, svg in forest(comparison)],
+            axis=axis,
+            rows=[(result, list(marks_of(result, axis))) for result in worst_first(comparison)],
             classes=_CLASSES,
             symbols=_SYMBOLS,
             in_words=in_words,
+            why=lambda result, found: why(found, len(result.first), comparison.margin),
+            count=count,
+            pairs=pairs(comparison),
             rate=terminal.rate,
             median=statistics.median,
+            differences=differences(comparison),
+            untold=untold(comparison),
             unreadable=unreadable(comparison.exchanges),
             sizes=sizes(comparison.exchanges),
+            software=software(comparison),
+            logs=f"{LOGS_FOLDER}/" if any(one.logs for one in comparison.profiled) else "",
             version=__version__,
         )
     )

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from signal import SIGHUP, SIGINT, SIGKILL, SIGTERM
 
 import reframe as rfm
 from reframe.core.builtins import run_before
@@ -24,12 +25,10 @@ class Ended(rfm.RegressionTestPlugin):
     def failure(self) -> str:
         """Empty when the job ended as it should."""
         stage = Path(self.stagedir)
-        code = stage / "exit_code.txt"
-        text = code.read_text(encoding="utf-8").strip() if code.exists() else ""
+        text = self._exit_code()
         if text == "0":
             return ""
-        said_in = stage / str(self.stderr)
-        errors = said_in.read_text(encoding="utf-8", errors="replace") if said_in.exists() else ""
+        errors = self._errors()
         said = re.findall(rf"^(?:iogauge: guard|{self.voice or self.kernel}: error): (.*)$", errors, re.MULTILINE)
         cause = why_ended(self.job.state, errors)
         if cause:
@@ -41,6 +40,21 @@ class Ended(rfm.RegressionTestPlugin):
         afterwards = stage / "free_afterwards.txt"
         free = f"; {afterwards.read_text(encoding='utf-8').strip()}" if afterwards.exists() else ""
         return f"{ended}: {said[0] if said else ' / '.join(last) or 'nothing on stderr'}{free}"
+
+    def ended_from_outside(self) -> bool:
+        """By the scheduler, by a signal, or with its node: the program itself has found no fault."""
+        code = self._exit_code()
+        by_signal = code.isdigit() and int(code) in {128 + number for number in (SIGHUP, SIGINT, SIGKILL, SIGTERM)}
+        return code != "0" and (not code or by_signal or bool(why_ended(self.job.state, self._errors())))
+
+    def _exit_code(self) -> str:
+        """Empty where the job ended before it could be written down."""
+        file = Path(self.stagedir, "exit_code.txt")
+        return file.read_text(encoding="utf-8").strip() if file.exists() else ""
+
+    def _errors(self) -> str:
+        file = Path(self.stagedir, str(self.stderr))
+        return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
     def _why_cancelled(self) -> str:
         if "CANCELLED" not in (self.job.state or "") or self.current_partition.scheduler.registered_name not in SLURM:

@@ -225,6 +225,29 @@ iogauge_darshan() {
             "(the environment's extra darshan: linked)"
     fi
     iogauge_darshan_sees_hdf5 "$2"
+    iogauge_darshan_fits "$1" "$2"
+}
+
+# A runtime brings the MPI (and, linked so, the HDF5) that it was built for. Beside another one a program hangs or crashes.
+iogauge_darshan_fits() {
+    local what pattern needs has library
+    library=$(LC_ALL=C ldd "$1" 2>&1 | awk '/not found/ { print $1; exit }')
+    [ -z "$library" ] || iogauge_refuse "Darshan: $1 needs $library, which is not found here; is its module loaded?"
+    for what in MPI HDF5; do
+        pattern='^libmpi(ch|_[a-z0-9_]+)?[.]so'
+        [ "$what" = MPI ] || pattern='^libhdf5(_openmpi|_mpich|_serial)?[.]so'
+        has=$(iogauge_libraries "$(command -v -- "$2")" "$pattern")
+        needs=$(iogauge_libraries "$1" "$pattern" | grep -vxF -- "$has" | head -n 1)
+        if [ -n "$has" ] && [ -n "$needs" ]; then
+            iogauge_refuse "Darshan: $1 is built for another $what: it needs $needs, and $2 loads ${has//$'\n'/, }; a runtime" \
+                "that is built for that one is needed"
+        fi
+    done
+}
+
+# The names of the libraries that $1 loads and that match $2.
+iogauge_libraries() {
+    LC_ALL=C ldd "$1" 2>/dev/null | awk -v pattern="$2" '$1 ~ pattern { print $1 }'
 }
 
 # HDF5's functions name themselves in its messages: a program that has those names, but not its library, has it inside.
