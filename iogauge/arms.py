@@ -425,7 +425,7 @@ def _run(arm: Arm, kernels: Kernels, launch: Sequence[str], folder: Path) -> Any
     except FileNotFoundError:
         raise Refusal(f"arm {arm.name}: its launcher {arm.launcher} is not there") from None
     except subprocess.TimeoutExpired:
-        raise Refusal(f"arm {arm.name}: {arm.launcher} did not end in {PROOF_SECONDS} s") from None
+        raise Refusal(f"arm {arm.name}: {arm.launcher} did not end in {PROOF_SECONDS} s; is it of its MPI?") from None
     if done.returncode:
         said = re.findall(r"^particles: error: (.*)$", done.stderr, re.MULTILINE)
         if any("the launcher started" in line for line in said):

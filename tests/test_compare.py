@@ -16,6 +16,8 @@ import pytest
 from conftest import PATIENCE_SECONDS
 from samples import record
 
+from iogauge.arms import Arm as AnyArm
+from iogauge.arms import Kernels, Proof
 from iogauge.compare import runs as of_runs
 from iogauge.compare.driver import Driver, main
 from iogauge.compare.plan import Arm, Pattern, Plan
@@ -395,6 +397,28 @@ def test_a_file_system_that_goes_away_is_named_in_one_line(tmp_path: Path, capfd
         for number, handler in handlers.items():
             signal.signal(number, handler)
     assert capfd.readouterr().err == f"compare: error: {gone}/run: No such file or directory\n"
+
+
+def test_an_arm_that_was_built_anew_in_between_is_refused(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path)
+    driver = drive(plan, tmp_path)
+    software = driver.runs[0].main[0].software
+    said = AnyArm(name="a", kind="prefix", hdf5=None, mpi=None, prefix=None, compiler=None, launcher="")
+    proof = Proof(
+        arm=said,
+        kernels=Kernels(folder=tmp_path, flags=None),
+        hdf5=software.hdf5 or "",
+        library=tmp_path,
+        library_sha256="0",
+        mpi=software.mpi or "",
+        sources=software.kernels or "",
+        compiler=software.compiler or "",
+    )
+    driver.check_goes_on(proof)
+    with pytest.raises(
+        Refusal, match=r"arm a is another build than before: .* and are 1\.14\.5, .*; start a new comparison"
+    ):
+        driver.check_goes_on(proof.model_copy(update={"hdf5": "1.14.5"}))
 
 
 def test_a_comparison_is_kept_and_what_is_none_is_refused(tmp_path: Path) -> None:

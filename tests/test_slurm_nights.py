@@ -18,7 +18,7 @@ from conftest import PATIENCE_SECONDS, wait_until
 from iogauge.errors import InputError
 from iogauge.night import Night
 from iogauge.nightly import run_night
-from iogauge.scheduler import why_ended
+from iogauge.scheduler import mpi_type_for, why_ended
 
 pytestmark = pytest.mark.cluster
 
@@ -277,3 +277,21 @@ SLURM_SAID = "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-21T12:49:
 )
 def test_why_a_scheduler_ended_a_job(state, said, cause):
     assert why_ended(state, said) == cause
+
+
+@pytest.mark.parametrize(
+    ("default", "mpi", "type_"),
+    [
+        ("pmix", "mpich", "pmi2"),
+        ("pmix_v4", "mpich", "pmi2"),
+        ("pmi2", "mpich", ""),
+        ("pmix", "openmpi", ""),
+        ("pmix", None, ""),
+    ],
+)
+def test_mpich_is_started_by_what_its_ranks_find_each_other_with(tmp_path, monkeypatch, default, mpi, type_):
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text(f'#!/bin/sh\necho "MpiDefault              = {default}"\n')
+    scontrol.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert mpi_type_for(mpi) == type_

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from assessed import LAST_NIGHT, keys, site
 from conftest import CHECKOUT, MPI_ENVIRONMENT
+from filelock import FileLock
 from test_darshan_runs import needs_runtime, runtime
 
 from iogauge import arms, hdf5_arms, nightly
@@ -457,6 +458,23 @@ def test_what_cannot_be_compared_is_named(tmp_path: Path, arguments: tuple[str, 
     assert done.returncode == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_one_that_runs_beside_another_is_refused_and_shows_nothing_of_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    stage = home / "compare" / "reframe" / "stage"
+    stage.mkdir(parents=True)
+    arms_ = tuple(Arm(name=name, programs=tmp_path, launch=("env",)) for name in ("old", "new"))
+    plan = Plan(site="local", file_system="disk", ranks=2, arms=arms_, patterns=suite.patterns(1)[:1], seed=1)
+    plan.save(stage / "plan.json")
+    (home / "runs").mkdir()
+    spare = second_hdf5() or pytest.skip("needs a second HDF5: scripts/hdf5-arms --hdf5 1.14 --mpi openmpi makes one")
+    with FileLock(home / "runs" / "lock"):
+        done = run_compare(tmp_path, "default", spare, "--file-system", "memory")
+    assert done.returncode == 2
+    assert "another night is running here" in done.stderr
+    assert done.stdout.strip() == ""
+    assert not (home / "comparisons").exists()
 
 
 @pytest.mark.parametrize(

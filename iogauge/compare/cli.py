@@ -177,6 +177,8 @@ def compare_command(
             folder = nightly.run_apart(site, COMPARE, progress, options, check=CHECK)
         except InputError as error:
             folder, cause = nightly.home() / COMPARE, error.message
+            if error.file is None or folder not in error.file.parents:
+                raise  # it has not begun: what lies there is another one's
     with nightly.Stop():  # what is there is written whole
         left, broken = _left(folder, cause)
         if not left:

@@ -94,7 +94,7 @@ class Driver:
             proofs = [self._proof(arm) for arm in self.plan.arms]
             arms.check_comparable(*proofs)
             for proof in proofs:
-                self._check_goes_on(proof)
+                self.check_goes_on(proof)
         for pattern in self.plan.patterns:
             for arm in self.plan.arms:
                 if not any(r.pattern == pattern.name and r.arm == arm.name and r.pair < 0 for r in self.runs):
@@ -133,7 +133,7 @@ class Driver:
         finally:
             shutil.rmtree(folder)
 
-    def _check_goes_on(self, proof: arms.Proof) -> None:
+    def check_goes_on(self, proof: arms.Proof) -> None:
         """Earlier runs are of the same build. Raises :class:`Refusal`."""
         for earlier in (run.main[0].software for run in self.runs if run.arm == proof.arm.name):
             then = f"{earlier.hdf5}, {earlier.mpi}, {earlier.kernels}, {earlier.compiler}"
