@@ -142,7 +142,10 @@ def night_of(begun: datetime) -> date:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write ``text`` to ``path`` by way of a temporary file beside it, so that no reader ever sees a part."""
+    """Write ``text`` to ``path`` by way of a temporary file beside it, so that no reader ever sees a part.
+
+    A link stays one. Raises :class:`InputError` for what is there and no regular file: a device would be replaced.
+    """
     with replacing(path, text):
         pass
 
@@ -150,6 +153,9 @@ def write_whole(path: Path, text: str) -> None:
 @contextmanager
 def replacing(path: Path, text: str, *, mode: int = 0o644) -> Iterator[None]:
     """The same, once what is done in between has gone well: the text is on the disk before."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise InputError("is not a regular file; it or a new one is expected", file=path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

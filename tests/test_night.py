@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,18 @@ def test_another_schema_is_not_loaded_and_the_key_is_named(tmp_path):
     path.write_text(path.read_text(encoding="utf-8").replace("iogauge.night/1", "iogauge.night/9"), encoding="utf-8")
     with pytest.raises(InputError, match=r"schema: no record of a night: .*iogauge\.night/1"):
         Night.load(path)
+
+
+def test_what_a_link_names_is_written_and_a_device_is_never_replaced(tmp_path):
+    target, link, pipe = (tmp_path / name for name in ("target", "link", "pipe"))
+    link.symlink_to(target)
+    write_whole(link, "new")
+    assert (link.is_symlink(), target.read_text()) == (True, "new")
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="pipe: is not a regular file; it or a new one is expected"):
+        write_whole(pipe, "new")
+    assert pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe", "target"]
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
