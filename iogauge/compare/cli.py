@@ -85,7 +85,7 @@ class _Point(click.ParamType[str]):
 
 
 #: What an earlier comparison has settled.
-_SETTLED = {"only", "margin", "repeats", "seed", "point"}
+_SETTLED = {"only", "libver", "margin", "repeats", "seed", "point"}
 
 
 @click.command("compare")
@@ -96,6 +96,13 @@ _SETTLED = {"only", "margin", "repeats", "seed", "point"}
 @click.option("--partition", help="of the site; default: all that have the file system")
 @click.option("--point", type=_Point(), help="of the site's axes, as 4x2; default: the largest")
 @click.option("--only", default="", metavar="TEXT", help="only patterns with this in their names")
+@click.option(
+    "--libver",
+    type=click.Choice(("earliest", "v18", "v110", "latest")),
+    default="earliest",
+    show_default=True,
+    help="the oldest HDF5 that must be able to read the files",
+)
 @click.option(
     "--margin", type=_Percent(), default="5%", show_default=True, help="not slower by more than this is enough"
 )
@@ -125,6 +132,7 @@ def compare_command(
     partition: str | None,
     point: str | None,
     only: str,
+    libver: str,
     margin: float,
     time_limit: float,
     repeats: int,
@@ -161,6 +169,7 @@ def compare_command(
         "time_limit_minutes": time_limit,
         "repeats": repeats,
         "only": "" if resumed else only,
+        "libver": "" if resumed else libver,
         "seed": seed or 0,
         "resume": resumed or "",
         "darshan": "" if darshan else "0",
