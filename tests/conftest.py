@@ -18,6 +18,7 @@ import pytest
 import sqlalchemy as sa
 from filelock import FileLock
 
+from iogauge import hdf5_arms, nightly
 from iogauge.history.database import History
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -352,3 +353,13 @@ def location(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def history(location: str) -> History:
     return History(location)
+
+
+@pytest.fixture
+def second_hdf5() -> str:
+    """The prefix of one of scripts/hdf5-arms with another HDF5 than the packages', made by scripts/test beside the tests."""
+    made = hdf5_arms.installed(nightly.home() / hdf5_arms.ARMS)
+    found = [str(arm.prefix) for arm in made if arm.mpi == "openmpi" and not arm.hdf5.startswith("1.10.")]
+    if not found:
+        pytest.skip("needs a second HDF5: scripts/hdf5-arms --hdf5 1.14 --mpi openmpi makes one")
+    return found[0]

@@ -278,17 +278,6 @@ def test_what_a_comparison_left_is_found_where_reframe_left_it(tmp_path: Path) -
 # --- two real builds -------------------------------------------------------------------------------------------------------
 
 
-def second_hdf5() -> str | None:
-    """The prefix of one of scripts/hdf5-arms with another HDF5 than the packages', made before by scripts/test."""
-    made = hdf5_arms.installed(nightly.home() / hdf5_arms.ARMS)
-    return next((str(arm.prefix) for arm in made if arm.mpi == "openmpi" and not arm.hdf5.startswith("1.10.")), None)
-
-
-needs_two = pytest.mark.skipif(
-    second_hdf5() is None, reason="needs a second HDF5: scripts/hdf5-arms --hdf5 1.14 --mpi openmpi makes one"
-)
-
-
 def run_compare(tmp_path: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     home = tmp_path / "home"
     (home / hdf5_arms.ARMS).mkdir(parents=True, exist_ok=True)
@@ -308,25 +297,24 @@ def run_compare(tmp_path: Path, *arguments: str, **environment: str) -> subproce
     )
 
 
-@needs_two
-def test_two_hdf5_are_compared_by_reframe_and_the_result_is_kept(tmp_path: Path, kernels: Path) -> None:
-    arm = second_hdf5()
-    assert arm is not None
+def test_two_hdf5_are_compared_by_reframe_and_the_result_is_kept(
+    tmp_path: Path, kernels: Path, second_hdf5: str
+) -> None:
     short = ("--file-system", "memory", "--only", "particles CC", "--time-limit", "6s", "--repeats", "1")
-    done = run_compare(tmp_path, "default", arm, *short, "--seed", "11", "--json", IOGAUGE_KERNELS=str(kernels))
+    done = run_compare(tmp_path, "default", second_hdf5, *short, "--seed", "11", "--json", IOGAUGE_KERNELS=str(kernels))
     assert done.returncode in (0, 1), done.stdout + done.stderr
     (fields,) = json.loads(done.stdout)
     comparison = Comparison.model_validate(fields)
     assert comparison.seed == 11
-    assert [one.name for one in comparison.arms] == ["default", arm]
+    assert [one.name for one in comparison.arms] == ["default", second_hdf5]
     versions = [one.software.hdf5 for one in comparison.arms]
     assert versions[0] != versions[1]
-    assert versions[1] == arms.resolve(arm).hdf5
+    assert versions[1] == arms.resolve(second_hdf5).hdf5
     assert {result.pattern for result in comparison.results} == {"particles CC", "particles CC collective"}
     assert len(comparison.results[0].first) >= 1
     assert not [one.problem for one in comparison.exchanges if one.problem]
     assert {(one.writer, one.reader) for one in comparison.exchanges} == {
-        (a, b) for a in ("default", arm) for b in ("default", arm)
+        (a, b) for a in ("default", second_hdf5) for b in ("default", second_hdf5)
     }
     assert [one.pattern for one in comparison.otherwise if not one.problem] == [
         "particles CC",
@@ -460,7 +448,7 @@ def test_what_cannot_be_compared_is_named(tmp_path: Path, arguments: tuple[str, 
     assert "Traceback" not in done.stderr
 
 
-def test_one_that_runs_beside_another_is_refused_and_shows_nothing_of_it(tmp_path: Path) -> None:
+def test_one_that_runs_beside_another_is_refused_and_shows_nothing_of_it(tmp_path: Path, second_hdf5: str) -> None:
     home = tmp_path / "home"
     stage = home / "compare" / "reframe" / "stage"
     stage.mkdir(parents=True)
@@ -468,9 +456,8 @@ def test_one_that_runs_beside_another_is_refused_and_shows_nothing_of_it(tmp_pat
     plan = Plan(site="local", file_system="disk", ranks=2, arms=arms_, patterns=suite.patterns(1)[:1], seed=1)
     plan.save(stage / "plan.json")
     (home / "runs").mkdir()
-    spare = second_hdf5() or pytest.skip("needs a second HDF5: scripts/hdf5-arms --hdf5 1.14 --mpi openmpi makes one")
     with FileLock(home / "runs" / "lock"):
-        done = run_compare(tmp_path, "default", spare, "--file-system", "memory")
+        done = run_compare(tmp_path, "default", second_hdf5, "--file-system", "memory")
     assert done.returncode == 2
     assert "another night is running here" in done.stderr
     assert done.stdout.strip() == ""

@@ -2,6 +2,7 @@
 export OMPI_MCA_btl_vader_single_copy_mechanism=none
 export OMPI_MCA_pml=ob1
 export OMPI_MCA_btl=self,vader
+export OMPI_MCA_mpi_yield_when_idle=1
 export LD_PRELOAD=
 export SLOW_STORAGE_FOLDER=
 export SLOW_STORAGE_MIB_S=
