@@ -112,6 +112,18 @@ def test_holm_takes_the_second_when_the_first_is_certain() -> None:
     assert judge({"b": d, "c": certain}, margin=0.05, alpha=alpha)["b"].finding == "slower"
 
 
+def test_the_interval_never_says_less_than_the_finding() -> None:
+    certain = {f"other {number}": pairs_of(GAUSS, 80, number) for number in range(8)}
+    for ratio, word in ((0.9, "slower"), (1.1, "faster"), (1.0, "not slower")):
+        said = set()
+        for seed in range(12):
+            found = judge({**certain, "a": pairs_of(GAUSS, 30, 100 + seed, ratio=ratio)}, margin=0.08)["a"]
+            said.add(found.finding)
+            if found.finding == word:
+                assert {"slower": found.highest <= 1, "faster": found.lowest >= 1}.get(word, found.provable <= 0.08)
+        assert word in said
+
+
 def test_the_fortune_is_fair_in_each_step() -> None:
     # A bet on a deviation and on its opposite, each with the same probability, must not gain: the mean stays 1.
     for size in (0.001, 0.1, 3.0):

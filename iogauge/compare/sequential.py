@@ -118,10 +118,21 @@ def judge(pairs: Mapping[str, Sequence[float]], *, margin: float, alpha: float =
     for name, d in pairs.items():
         words: tuple[Finding, ...] = ("slower", "faster", "not slower")
         finding: Finding = next((word for word in words if (word, name) in found | equal), "undecided")
-        lowest, highest = interval(d, alpha / max(1, len(pairs)))
+        lowest, highest = _as_found(finding, within, *interval(d, alpha / max(1, len(pairs))))
         ratio = math.exp(float(np.median(d))) if len(d) else math.nan
         outcomes[name] = Outcome(finding, len(d), ratio, math.exp(lowest), math.exp(highest))
     return outcomes
+
+
+def _as_found(finding: Finding, within: float, lowest: float, highest: float) -> tuple[float, float]:
+    """The interval is as if each ratio were judged with its part of alpha; what was found with more of it bounds it, too.
+
+    (O. Guilbaud, "Simultaneous confidence regions corresponding to Holm's step-down procedure", Biom. J. 50, 2008.)
+    """
+    if finding == "slower":
+        return lowest, min(highest, 0.0)
+    known = {"faster": 0.0, "not slower": within}.get(finding, lowest)
+    return max(lowest, known), highest
 
 
 def _holm(p: Mapping[tuple[str, str], float], alpha: float) -> set[tuple[str, str]]:
