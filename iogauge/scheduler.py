@@ -12,8 +12,9 @@ from pathlib import Path
 from iogauge.commands import Unreadable, run_briefly
 from iogauge.errors import InputError
 
-#: Jobs that were told to end have this long to be gone (Slurm's KillWait is 30 s by default).
-GONE_SECONDS = 60
+#: Jobs that were told to end have this long to be gone: by default KillWait is 30 s, UnkillableStepTimeout 60 s, and a message
+#: that a busy node did not take is sent once more after a minute.
+GONE_SECONDS = 180
 
 #: Slurm's controller has this long to answer; its commands retry for a minute.
 ANSWER_SECONDS = 15

@@ -16,7 +16,8 @@ from test_slurm_nights import data_files
 from iogauge import arms, hdf5_arms, nightly
 from iogauge.compare.result import Comparison
 
-pytestmark = pytest.mark.cluster
+#: Alone, thus last: the second HDF5 is built by then.
+pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
 WHERE = ("--site", "minicluster", "--file-system", "shared", "--partition", "batch")
 
