@@ -291,11 +291,12 @@ def next_steps(comparison: Comparison) -> str:
         )
     if comparison.stopped == "interrupted":
         words.append(f"It was interrupted: {comparison.problem or 'stopped'}. {RESUME} goes on where it was.")
-    if left := [result.observed for result in comparison.results if result.observed.finding == "undecided"]:
+    undecided = [result for result in comparison.results if result.observed.finding == "undecided"]
+    if left := [result.observed for result in undecided if not result.slower]:
         least = max(found.provable for found in left)
         known = f"at worst, {percent(least)} slower is not ruled out" if least < 1 else "of some nothing is known yet"
         words.append(
-            f"{len(left)} are undecided: {known}. More time decides "
+            f"{len(left)} {'are' if len(left) > 1 else 'is'} undecided: {known}. More time decides "
             f"(iogauge compare with the same arms, --resume latest and --time-limit), or a wider --margin from the start; a "
             f"quieter file system does it sooner."
         )
