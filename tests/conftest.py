@@ -358,7 +358,7 @@ def history(location: str) -> History:
 @pytest.fixture
 def second_hdf5() -> str:
     """The prefix of one of scripts/hdf5-arms with another HDF5 than the packages', made by scripts/test beside the tests."""
-    made = hdf5_arms.installed(nightly.home() / hdf5_arms.ARMS)
+    made = [*hdf5_arms.installed(BUILDS / "arms"), *hdf5_arms.installed(nightly.home() / hdf5_arms.ARMS)]
     found = [str(arm.prefix) for arm in made if arm.mpi == "openmpi" and not arm.hdf5.startswith("1.10.")]
     if not found:
         pytest.skip("needs a second HDF5: scripts/hdf5-arms --hdf5 1.14 --mpi openmpi makes one")
