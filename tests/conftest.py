@@ -123,7 +123,7 @@ class Minicluster:
         self.small = folder / "fs" / "small"
         self.node_disk = folder / "fs" / "node"
 
-    def __call__(self, command: str, *arguments: str | Path, timeout: float = 120, **kwargs: Any) -> Any:
+    def __call__(self, command: str, *arguments: str | Path, timeout: float = PATIENCE_SECONDS, **kwargs: Any) -> Any:
         """``scripts/minicluster COMMAND ARGUMENTS``; returns the completed process with its output as text."""
         return subprocess.run(
             [*self.argv(command), *map(str, arguments)],

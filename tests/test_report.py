@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from conftest import PATIENCE_SECONDS
 from samples import baseline, case, counted_case, invalid_case, judgement, make_night, record, site_bands
 
 from iogauge import report
@@ -303,7 +304,7 @@ def test_a_browser_shows_it_without_a_complaint_and_without_scrolling_sideways(t
         [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
          "--allow-file-access-from-files", "--enable-logging=stderr", "--v=0", f"--user-data-dir={tmp_path}/profile",
          "--window-size=1400,1000", "--virtual-time-budget=3000", "--dump-dom", asked.as_uri()],
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]

@@ -10,7 +10,6 @@ import resource
 import shutil
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -22,6 +21,7 @@ import pytest
 import vl_convert
 from assessed import LAST_NIGHT, site
 from click.testing import CliRunner
+from conftest import wait_until
 from run_reports import one_night, written
 from samples import case, invalid_case, judgement, make_night, record, site_bands
 
@@ -404,9 +404,7 @@ def test_a_writer_that_is_killed_leaves_the_old_report(assessed, folder, tmp_pat
         write_site(assessed, [the_run()], target)
         os._exit(0)
     try:
-        deadline = time.monotonic() + 30
-        while not list(tmp_path.glob(".report.part-*/series/*.html")):
-            assert time.monotonic() < deadline
+        wait_until(lambda: list(tmp_path.glob(".report.part-*/series/*.html")))
     finally:
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)

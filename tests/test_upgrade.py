@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from assessed import LAST_NIGHT, keys, site
 from click.testing import CliRunner
-from conftest import CHECKOUT, MPI_ENVIRONMENT, in_memory
+from conftest import CHECKOUT, MPI_ENVIRONMENT, PATIENCE_SECONDS, in_memory
 from filelock import FileLock
 from test_darshan_runs import needs_runtime, runtime
 
@@ -304,7 +304,7 @@ def run_compare(tmp_path: Path, *arguments: str, **environment: str) -> subproce
         env={**os.environ, **MPI_ENVIRONMENT, "IOGAUGE_HOME": str(home), **environment},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=2 * PATIENCE_SECONDS,
         check=False,
     )
 
