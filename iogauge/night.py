@@ -156,7 +156,10 @@ def replacing(path: Path, text: str, *, mode: int = 0o644) -> Iterator[None]:
     path = path.resolve()
     if path.exists() and not path.is_file():
         raise InputError("is not a regular file; it or a new one is expected", file=path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=path) from error
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
