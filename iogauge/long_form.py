@@ -59,6 +59,8 @@ def verdict(tonight: Tonight, state: SeriesState, rates: Mapping[datetime.date, 
     """The verdict with since when, by how much, and whether the file system is slower, too."""
     move, told = state.move, _told(tonight, state)
     if move is None or _word(state, told) not in ("shifted level", "improved"):
+        if told.reason.startswith(told.text):
+            return one_line(told.reason)
         return one_line(told.text + (f": {told.reason}" if told.reason and told.reason not in told.text else ""))
     beyond = [value < _halfway(move) if move.slower else value > _halfway(move) for value in _since(rates, move)]
     nights = f" ({sum(beyond)} nights of {len(beyond)})" if beyond else ""
