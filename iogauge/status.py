@@ -16,7 +16,7 @@ from iogauge.detect.verdicts import WORDS
 from iogauge.plain import one_line
 from iogauge.terminal import STYLES
 from iogauge.tonight import Alarm, Tonight
-from iogauge.verdict import of_file_system, rate
+from iogauge.verdict import of_file_system, rate, site_option
 
 #: Without ``--all`` no more alarms than these are shown, and no more of what is only told.
 MOST_ALARMS, MOST_TOLD = 20, 8
@@ -115,7 +115,7 @@ def lines(tonight: Tonight, rates: Rates, now: datetime.datetime, *, every: bool
     yield Text()
     yield _line(_counts(tonight))
     if tonight.alarms:
-        yield _styled("next: iogauge show KEY (a part of the key is enough)", "dim")
+        yield _styled(f"next: iogauge show KEY{site_option(tonight.site)} (a part of the key is enough)", "dim")
 
 
 def _line(text: str) -> Text:
