@@ -286,7 +286,7 @@ def next_steps(comparison: Comparison) -> str:
         words.append(f"Files do not pass from one to the other: {strange[0]}{' (and more)' * (len(strange) > 1)}.")
     if slower := [result for result in comparison.results if result.slower]:
         words.append(
-            f"{len(slower)} of {len(comparison.results)} operations are slower; most so {_worst(slower)}. "
+            f"{len(slower)} of {len(comparison.results)} operations {'are' if len(slower) > 1 else 'is'} slower; most so {_worst(slower)}. "
             f"{_cause(comparison, slower)} Keep the old version as the default until the cause is known."
         )
     if comparison.stopped == "interrupted":
