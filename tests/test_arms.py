@@ -41,10 +41,11 @@ def home():
 
 
 def of_series(series: str, mpi: str) -> Arm:
-    """The arm, found by its name as a user would; skips without it."""
-    for made in installed(HOME / "arms"):
-        if made.mpi == mpi and fits(made.hdf5, series):
-            return resolve(made.name)
+    """The arm, found by its name as a user would, or by the prefix that scripts/test made; skips without it."""
+    for folder in (HOME / "arms", BUILDS / "arms"):
+        for made in installed(folder):
+            if made.mpi == mpi and fits(made.hdf5, series):
+                return resolve(made.name if folder.parent == HOME else str(made.prefix))
     pytest.skip(f"needs HDF5 {series} with {mpi}: scripts/hdf5-arms --hdf5 {series} --mpi {mpi}")
 
 

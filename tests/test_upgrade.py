@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 from assessed import LAST_NIGHT, keys, site
+from click.testing import CliRunner
 from conftest import CHECKOUT, MPI_ENVIRONMENT, in_memory
 from filelock import FileLock
 from test_darshan_runs import needs_runtime, runtime
 
-from iogauge import arms, hdf5_arms, nightly
+from iogauge import arms, cli, hdf5_arms, nightly
 from iogauge.assess.expected import WHO, with_expected
 from iogauge.compare import suite
 from iogauge.compare.cli import left_by
@@ -315,6 +316,14 @@ def scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
+def refused(tmp_path: Path, *arguments: str) -> str:
+    """What is said of a command that begins nothing; it needs no process of its own."""
+    done = CliRunner().invoke(cli.main, ["compare", *arguments], env={"IOGAUGE_HOME": str(tmp_path / "home")})
+    assert (done.exit_code, type(done.exception)) == (2, SystemExit), done.output
+    assert not (tmp_path / "home" / "compare").exists()
+    return done.stderr
+
+
 def test_two_hdf5_are_compared_by_reframe_and_the_result_is_kept(
     tmp_path: Path, scratch: Path, kernels: Path, second_hdf5: str
 ) -> None:
@@ -461,10 +470,7 @@ def test_an_arm_against_itself_gives_no_verdict(tmp_path: Path, kernels: Path, m
     ],
 )
 def test_what_cannot_be_compared_is_named(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
-    done = run_compare(tmp_path, *arguments)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
+    assert words in refused(tmp_path, *arguments)
 
 
 def test_one_that_runs_beside_another_is_refused_and_shows_nothing_of_it(tmp_path: Path, second_hdf5: str) -> None:
@@ -487,9 +493,7 @@ def test_one_that_runs_beside_another_is_refused_and_shows_nothing_of_it(tmp_pat
     ("margin", "time"), [("0%", "15m"), ("120%", "15m"), ("five", "15m"), ("5%", "0s"), ("5%", "soon")]
 )
 def test_a_margin_and_a_time_that_are_none_are_refused(tmp_path: Path, margin: str, time: str) -> None:
-    done = run_compare(tmp_path, "default", "/usr", "--margin", margin, "--time-limit", time)
-    assert done.returncode == 2
-    assert "is expected" in done.stderr
+    assert "is expected" in refused(tmp_path, "default", "/usr", "--margin", margin, "--time-limit", time)
 
 
 def test_the_history_of_last_night_is_not_touched_by_what_is_expected() -> None:
