@@ -279,7 +279,8 @@ def next_steps(comparison: Comparison) -> str:
     """A paragraph for who reads it: what it means, and what to do."""
     if comparison.stopped == "broken" or not comparison.results:
         problem = comparison.problem or "no pair was finished"
-        again = f"{RESUME} goes on" if comparison.stopped == "interrupted" else "Mend that and compare again"
+        mended = "" if comparison.stopped == "interrupted" else "Mend that and compare again, or keep the pairs: "
+        again = f"{mended}{RESUME} goes on"
         return f"There is no verdict: {problem}. {again}."
     words = []
     if strange := unreadable(comparison.exchanges):
