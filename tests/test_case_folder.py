@@ -55,6 +55,24 @@ def test_the_folder_is_gone_after_a_failure_and_the_exit_code_stays(tmp_path, ta
     assert list(target.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Disk quota exceeded", ", and 1000 bytes more are refused: Disk quota exceeded\n"),
+        ("Operation not supported", "free there\n"),
+    ],
+)
+def test_a_quota_that_is_used_up_is_told_after_a_failure(tmp_path, target, said, told):
+    (tmp_path / "bin").mkdir()
+    fallocate = tmp_path / "bin" / "fallocate"
+    fallocate.write_text(f'#!/bin/sh\n: >"$3"\necho "fallocate: fallocate failed: {said}" >&2\nexit 1\n')
+    fallocate.chmod(0o755)
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    done = run(tmp_path, f'disk "{target}" 1000', 'iogauge_ended 2; ls "$IOGAUGE_CASE_DIR"', PATH=path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (tmp_path / "stage" / "free_afterwards.txt").read_text().endswith(told)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_the_folder_is_gone_after_a_signal(tmp_path, target, number):
     # As ReFrame does it: the signal goes to the whole process group of the job.
