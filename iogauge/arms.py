@@ -68,8 +68,8 @@ class Arm(_Record):
 
     ``launcher`` is a command, empty where processes are started without one. ``prefix`` is HDF5's; ``programs`` is where
     kernels are that were built for it elsewhere (a Spack view's ``bin``); ``variables``, and ``load``, lines of the shell that
-    load its modules, are its environment; ``darshan`` is the runtime to preload, empty without one; ``flags`` are those that
-    HDF5 was configured with.
+    load its modules, are its environment; ``cflags`` are added where its kernels are compiled; ``darshan`` is the runtime to
+    preload, empty without one; ``flags`` are those that HDF5 was configured with.
     """
 
     name: Text
@@ -82,6 +82,7 @@ class Arm(_Record):
     programs: Path | None = None
     load: tuple[Text, ...] = ()
     variables: dict[str, str] = {}
+    cflags: tuple[str, ...] = ()
     darshan: str = ""
     flags: tuple[str, ...] = ()
 
@@ -284,8 +285,10 @@ def of_environ(site: str, name: str) -> Arm:
         prefix=None,
         compiler=environ.get("cc", "cc"),
         launcher=" ".join(LAUNCHER_PROGRAMS.get(partition["launcher"], (partition["launcher"],))),
+        programs=extras.kernels,
         load=load,
         variables=variables,
+        cflags=tuple(environ.get("cflags", ())),
         darshan=extras.darshan,
     )
 
@@ -342,7 +345,7 @@ def build(arm: Arm) -> Kernels:
     """The project's kernels for an arm, and what takes their fingerprint, built out of tree and kept by the hash of their
     sources and of the arm; or those that the arm brings along. Raises :class:`Refusal` with the compiler's last words."""
     if arm.programs is not None:
-        return Kernels(folder=arm.programs, flags=None)
+        return Kernels(folder=arm.programs, flags=flags_of(arm.programs))
     sources = nightly.checkout() / "kernels"
     parent = (nightly.home() / ARMS / BUILT).resolve()
     parent.mkdir(parents=True, exist_ok=True)
@@ -379,6 +382,8 @@ def _build_aside(arm: Arm, sources: Path, folder: Path) -> None:
         ]
         if arm.prefix is not None:
             configure.append(f"-DHDF5_ROOT={arm.prefix}")
+        if arm.cflags:
+            configure.append(f"-DCMAKE_C_FLAGS={' '.join(arm.cflags)}")
         for command in (configure, ["cmake", "--build", build, "--parallel", "2"]):
             done = run_whole(arm.command(*command), arm.environment())
             if done.returncode:

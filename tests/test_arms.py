@@ -229,6 +229,7 @@ def test_an_environment_of_the_site_brings_its_wrapper_modules_and_variables(tmp
     environ = {
         "name": "new",
         "cc": "cc-wrapper",
+        "cflags": ["-O1", "-g"],
         "modules": ["hdf5/1.14", {"name": "mpi", "path": "/m"}],
         "env_vars": [["A", "1"]],
     }
@@ -242,6 +243,7 @@ def test_an_environment_of_the_site_brings_its_wrapper_modules_and_variables(tmp
     configuration["systems"][0]["modules_system"] = "envmod"
     (tmp_path / "site_configs" / "s.py").write_text(f"site_configuration = {configuration!r}\n")
     arm = resolve("new", "s")
+    assert (arm.cflags, arm.programs) == (("-O1", "-g"), None)
     assert (arm.compiler, arm.launcher, arm.variables) == ("cc-wrapper", "srun", {"A": "1", "B": "2"})
     load = ("module load base", "module load hdf5/1.14", "module use /m", "module load mpi", "module unuse /m")
     assert arm.load == load

@@ -279,8 +279,10 @@ def next_steps(comparison: Comparison) -> str:
     """A paragraph for who reads it: what it means, and what to do."""
     if comparison.stopped == "broken" or not comparison.results:
         problem = comparison.problem or "no pair was finished"
-        again = f"{RESUME} goes on" if comparison.stopped == "interrupted" else "Mend that and compare again"
-        return f"There is no verdict: {problem}. {again}."
+        goes_on = f"{RESUME} goes on" + " with the runs that are kept" * bool(comparison.arms)
+        if comparison.stopped != "interrupted":
+            goes_on = "Mend that and compare again" + f", or {goes_on}" * bool(comparison.arms)
+        return f"There is no verdict: {problem}. {goes_on}."
     words = []
     if strange := unreadable(comparison.exchanges):
         words.append(f"Files do not pass from one to the other: {strange[0]}{' (and more)' * (len(strange) > 1)}.")
