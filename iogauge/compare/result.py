@@ -287,8 +287,9 @@ def next_steps(comparison: Comparison) -> str:
     if strange := unreadable(comparison.exchanges):
         words.append(f"Files do not pass from one to the other: {strange[0]}{' (and more)' * (len(strange) > 1)}.")
     if slower := [result for result in comparison.results if result.slower]:
+        are = "are" if len(slower) > 1 else "is"
         words.append(
-            f"{len(slower)} of {len(comparison.results)} operations {'are' if len(slower) > 1 else 'is'} slower; most so {_worst(slower)}. "
+            f"{len(slower)} of {len(comparison.results)} operations {are} slower; most so {_worst(slower)}. "
             f"{_cause(comparison, slower)} Keep the old version as the default until the cause is known."
         )
     if comparison.stopped == "interrupted":
@@ -297,8 +298,9 @@ def next_steps(comparison: Comparison) -> str:
     if left := [result.observed for result in undecided if not result.slower]:
         least = max(found.provable for found in left)
         known = f"at worst, {percent(least)} slower is not ruled out" if least < 1 else "of some nothing is known yet"
+        are = "are" if len(left) > 1 else "is"
         words.append(
-            f"{len(left)} {'are' if len(left) > 1 else 'is'} undecided: {known}. More time decides "
+            f"{len(left)} {are} undecided: {known}. More time decides "
             f"(iogauge compare with the same arms, --resume latest and --time-limit), or a wider --margin from the start; a "
             f"quieter file system does it sooner."
         )
