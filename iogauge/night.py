@@ -209,7 +209,7 @@ def _run_report(entries: list[dict[str, Any]]) -> RunReport:
         selected=len(tests),
         cases=tuple(case_of(entry) for entry in tests if is_case(entry)),
         software=_software(tests),
-        build_failure=" / ".join(map(_build_failure, builds)),
+        build_failure=" / ".join(map(build_failure, builds)),
     )
 
 
@@ -252,7 +252,8 @@ def _failure(entry: dict[str, Any]) -> str:
     return f"ended in ReFrame's {entry['fail_phase']} phase: {reason}" + (f" ({said})" if said else "")
 
 
-def _build_failure(entry: dict[str, Any]) -> str:
+def build_failure(entry: dict[str, Any]) -> str:
+    """Why a build has failed, from its entry in ReFrame's run report."""
     reason = " ".join(str(entry["fail_reason"] or "").split()).removeprefix("refusal: ")
     log = Path(entry["stagedir"]) / str(entry.get("build_stderr") or "none")
     said = _last_lines(log, 5)

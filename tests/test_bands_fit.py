@@ -159,6 +159,7 @@ def test_bands_accepted_together_each_have_their_date_in_words(file):
     made = bands_file.accepted({READ: made_bands(), WRITE: made_bands()}, "me", "first nights", date(2026, 4, 1))
     text = with_bands(file, "here", made)
     assert text.count("accepted: {who: me, date: 2026-04-01, why: first nights}") == 2, text
+    assert "&" not in text
     assert ": *" not in text
 
 
