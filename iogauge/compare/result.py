@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from iogauge import placement
 from iogauge.compare.exchange import Exchange, sizes, unreadable
-from iogauge.compare.lines import read_lines
+from iogauge.compare.lines import read_latest
 from iogauge.compare.otherwise import Otherwise
 from iogauge.compare.plan import EXCHANGES_FILE, OTHERWISE_FILE, PLAN_FILE, PROFILED_FILE, RUNS_FILE, Plan
 from iogauge.compare.profiled import Profiled, why_none
@@ -146,9 +146,9 @@ def of_folder(folder: Path, *, stopped: Stopped, problem: str = "") -> Compariso
     plan = Plan.model_validate_json((folder / PLAN_FILE).read_bytes())
     try:
         runs = read_runs(folder / RUNS_FILE)
-        exchanges = read_lines(folder / EXCHANGES_FILE, Exchange)
-        otherwise = read_lines(folder / OTHERWISE_FILE, Otherwise)
-        profiled = read_lines(folder / PROFILED_FILE, Profiled)
+        exchanges = read_latest(folder / EXCHANGES_FILE, Exchange, lambda one: (one.pattern, one.writer, one.reader))
+        otherwise = read_latest(folder / OTHERWISE_FILE, Otherwise, lambda one: one.pattern)
+        profiled = read_latest(folder / PROFILED_FILE, Profiled, lambda one: one.pattern)
     except Refusal as refusal:
         return summarise(plan, [], stopped="broken", problem=str(refusal))
     return summarise(plan, runs, exchanges, otherwise, profiled, stopped=stopped, problem=problem)
