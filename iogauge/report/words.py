@@ -98,9 +98,14 @@ class Shown:
         return self.told.alarm
 
     @property
+    def slower(self) -> bool:
+        """Is it slower than it was, whoever knows of it?"""
+        return self.word in ("shifted level", "regressed")
+
+    @property
     def known(self) -> bool:
         """Is it slower, and an operator has said that it is known, or asked for silence?"""
-        return self.word in ("shifted level", "regressed") and not self.alarm
+        return self.slower and not self.alarm
 
     @property
     def notable(self) -> bool:
