@@ -143,6 +143,8 @@ def test_every_link_of_every_page_leads_somewhere_inside_the_report(folder):
     assert len(pages) == 1 + 1 + 3 + 2 + 20 + 1, "overview, scaling, file systems, patterns, series, the night"
     for path, page in pages.items():
         assert len(page.ids) == len(set(page.ids)), path
+        parts = [attributes["aria-label"] for tag, attributes in page.tags if attributes.get("role") == "region"]
+        assert len(parts) == len(set(parts)), (path, "who hears the page cannot tell them apart")
         for link in page.links:
             if link == "data:,":
                 continue
@@ -319,6 +321,17 @@ def test_scaling_is_over_nodes_and_over_ranks_of_all_file_systems_beside_each_ot
     )  # fmt: skip
 
 
+def test_the_points_of_every_scaling_plot_stand_in_one_table(tmp_path):
+    made = site(
+        {f"particles/read/{name}/{n}x1/{p}/hdf5": "steady" for name in "ab" for n in (1, 2) for p in ("CC", "CI")}
+    )
+    text = write_site(made, [], tmp_path / "report").with_name("scaling.html").read_text(encoding="utf-8")
+    sections = text.split("<h2")[1:]
+    assert [section.count("<figure") for section in sections] == [1, 1]
+    assert [section.count("<table") for section in sections] == [1, 1]
+    assert [section.count('<th scope="row">') for section in sections] == [4, 4]
+
+
 def test_patterns_are_beside_each_other_where_they_differ_in_one_thing_only(assessed):
     pairs = zip(assessed.assessment.series, assessed.timelines, strict=True)
     recent = [one for one in (figures.recent(*pair) for pair in pairs) if one and one.state.file_system == "scratch"]
@@ -364,6 +377,15 @@ def test_a_whole_file_system_is_told_in_one_line(assessed):
         "The whole file system scratch is 20 % slower since 2026-11-20, since HDF5 1.14.3 -> 1.14.5",
     )
     assert told(whole.model_copy(update={"keys": (KNOWN, MUTED)})) == (), "all of it is known"
+
+
+def test_how_much_is_slower_is_not_said_of_what_is_invalid(tmp_path):
+    known = {key: [said("ack")] for key in (MUTED, KNOWN)}
+    made = site({MUTED: "shift", KNOWN: "shift", INVALID: "invalid", SLOWER: "steady"}, actions=known)
+    (state,) = made.assessment.file_systems
+    assert state.scope is not None
+    text = Page(write_site(made, [], tmp_path / "report")).text
+    assert state.scope.text not in text
 
 
 def test_cases_without_a_series_are_told_with_their_reasons(assessed, tmp_path):
@@ -550,6 +572,13 @@ def test_a_browser_shows_and_draws_every_kind_of_page_on_a_phone_and_on_a_desk(f
 
 def marks(browser: Browser, name: str) -> int:
     return browser.ask(f"document.querySelectorAll('.canvas svg g.{name}_marks > *').length")
+
+
+def test_the_first_night_is_drawn_without_a_complaint(browser, tmp_path):
+    folder = write_site(site({SLOWER: "steady"}, nights=1), [], tmp_path / "report").parent
+    browser.open(page_of(folder, SLOWER), 900)
+    assert browser.complaints() == []
+    assert marks(browser, "nights") == 1
 
 
 def test_the_plots_have_a_mark_for_each_value(folder, assessed, browser):

@@ -86,7 +86,7 @@ def test_what_is_slower_in_its_transfers_is_not_undecided_besides() -> None:
     undecided = ratio("undecided", 0.98, 0.9, 1.1)
     in_transfers = slow.model_copy(update={"observed": undecided, "raw": ratio("slower", 0.8, 0.74, 0.86)})
     words = next_steps(compared(results=(in_transfers, well.model_copy(update={"observed": undecided}))))
-    assert "1 of 2 operations are slower; most so particles CC write in its transfers, 20% slower (14% to 26%)" in words
+    assert "1 of 2 operations is slower; most so particles CC write in its transfers, 20% slower (14% to 26%)" in words
     assert "1 is undecided: at worst, 10% slower is not ruled out." in words
 
 
