@@ -1,7 +1,9 @@
-"""The two ways in which input is turned down."""
+"""The two ways in which input is turned down, and where what the operating system refused was to happen."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -30,3 +32,14 @@ class InputError(Exception):
 
 class Refusal(Exception):
     """A benchmark's output is no true measurement; ``str()`` says why. No rate is taken from it."""
+
+
+@contextmanager
+def about(path: Path) -> Iterator[None]:
+    """An OSError in here names ``path``: that of a full disk names no file, and that of a temporary file one nobody knows."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error

@@ -16,7 +16,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from iogauge.assess.record import Assessment
 from iogauge.darshan.overhead import spread
-from iogauge.errors import InputError
+from iogauge.errors import InputError, about
 from iogauge.judge import Judgement, Row, invalid, skipped
 from iogauge.machine import Machine
 from iogauge.measurement import Software
@@ -156,12 +156,10 @@ def replacing(path: Path, text: str, *, mode: int = 0o644) -> Iterator[None]:
     path = path.resolve()
     if path.exists() and not path.is_file():
         raise InputError("is not a regular file; it or a new one is expected", file=path)
-    try:
+    with about(path):
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=path) from error
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with about(path), os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

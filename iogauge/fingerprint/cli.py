@@ -98,7 +98,7 @@ def fingerprint_group() -> None:
     \b
     Examples:
       iogauge fingerprint check --kernels build
-      iogauge fingerprint compare hdf5-1.10.8.yaml hdf5-1.14.6.yaml
+      (cd reference_values/fingerprints/particles/CC; iogauge fingerprint compare hdf5-1.{10.8,14.6}_open-mpi_2.yaml)
     """
 
 
@@ -186,7 +186,7 @@ def compare_command(before: Path, after: Path) -> int:
 
     \b
     Examples:
-      iogauge fingerprint compare hdf5-1.10.8.yaml hdf5-1.14.6.yaml
+      (cd reference_values/fingerprints/particles/CC; iogauge fingerprint compare hdf5-1.{10.8,14.6}_open-mpi_2.yaml)
       iogauge fingerprint compare fingerprint.yaml darshan.log
 
     Exit codes: 0 the same; 1 different; 2 they cannot be read, or are of different cases.
@@ -219,7 +219,7 @@ def check_command(
     \b
     Examples:
       iogauge fingerprint check --kernels build
-      iogauge fingerprint check --arm hdf5-1.14.6-openmpi
+      iogauge fingerprint check --arm hdf5-1.10.8-openmpi
       iogauge fingerprint check particles/CC --kernels build --ranks 4 --dir /scratch/me
 
     Exit codes: 0 the same; 1 different; 2 it could not be run, or nothing is committed for this version and number of ranks.

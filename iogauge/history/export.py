@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 from sqlalchemy import Connection, select
 
-from iogauge.errors import InputError
+from iogauge.errors import InputError, about
 from iogauge.history.reading import list_series
 from iogauge.history.schema import cases, evidence, measurements, placements, runs, series, software
 
@@ -81,14 +81,11 @@ def _whole(path: Path) -> Iterator[IO[bytes]]:
     path = path.resolve()
     if path.exists() and not path.is_file():
         raise InputError("is not a regular file; it or a new one is expected", file=path)
-    try:
+    with about(path):
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=path) from error
-    with os.fdopen(handle, "wb") as file:
         try:
-            yield file
-            file.close()
+            with os.fdopen(handle, "wb") as file:
+                yield file
             Path(name).chmod(0o644)
             Path(name).replace(path)
         except BaseException:

@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from iogauge import __version__, report
 from iogauge.assess.record import Assessed, FileSystemState, Timeline
-from iogauge.errors import InputError
+from iogauge.errors import InputError, about
 from iogauge.night import Case, Night, write_whole
 from iogauge.report import figures, words
 from iogauge.report.templates import environment
@@ -92,7 +92,7 @@ def write_site(assessed: Assessed, nights: Sequence[Night], folder: Path) -> Pat
     if folder.exists() and not (folder / MARKER).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("is there, and is no report: it is not replaced; name another folder", file=folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.parent / f".{folder.name}.lock"):
+    with about(folder), FileLock(folder.parent / f".{folder.name}.lock"):
         for left in folder.parent.glob(f".{folder.name}.part-*"):
             shutil.rmtree(left)
         new = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.part-"))
