@@ -210,7 +210,7 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
             programs=built.path("particles").parent,
             launcher=shlex.join(words),
             hdf5=extras.hdf5,
-            **self._scripts(name, _load_commands(environ), words, runtime),
+            **self._scripts(name, [*_unload_commands(self.current_environ), *_load_commands(environ)], words, runtime),
         )
 
     def _other_arm(self, arm: AnyArm) -> Arm:
@@ -218,7 +218,7 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
         variables = dict(arm.variables)
         if _is_srun(words) and (type_ := mpi_type_for(arm.mpi)):
             variables |= {"SLURM_MPI_TYPE": type_}
-        commands = [f"{line} || exit 2" for line in arm.load]
+        commands = [*_unload_commands(self.current_environ), *(f"{line} || exit 2" for line in arm.load)]
         commands += [f"export {key}={shlex.quote(value)}" for key, value in variables.items()]
         return Arm(
             name=arm.name,
@@ -303,6 +303,12 @@ def _is_srun(words) -> bool:
 def _word(runtime: str) -> str:
     """Of the shell: what environments name is an expression."""
     return runtime if runtime in ("", LINKED) else f'"{runtime}"'
+
+
+def _unload_commands(environ) -> list[str]:
+    """The job has loaded the modules of its environ, beside which those of an arm may not be loaded."""
+    modules = reversed(environ.modules_detailed)
+    return [line for module in modules for line in runtime().modules_system.emit_unload_commands(**module)]
 
 
 def _load_commands(environ) -> list[str]:
