@@ -9,6 +9,7 @@ import re
 import resource
 import shutil
 import signal
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
+import vl_convert
 from assessed import LAST_NIGHT, site
 from click.testing import CliRunner
 from run_reports import one_night, written
@@ -647,3 +649,16 @@ def test_an_old_report_says_that_it_is_old(folder, browser, tmp_path):
     assert hidden == (days < 2)
     browser.driver.execute_script("document.getElementById('age').dataset.night = '2026-01-01'; sayAge();")
     assert "days ago" in browser.ask("document.getElementById('age').textContent")
+
+
+def test_vega_is_made_once_in_an_environment_of_its_own_and_nothing_is_kept_elsewhere(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda snippet: made.append(snippet) or "vega")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
+    assert [report_site._vega.__wrapped__() for _ in range(2)] == ["vega", "vega"]
+    assert len(made) == 1
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "system"))
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path / "system"))
+    assert [report_site._vega.__wrapped__() for _ in range(2)] == ["vega", "vega"]
+    assert len(made) == 3
+    assert not (tmp_path / "system").exists()

@@ -14,7 +14,7 @@ from iogauge.assess.record import Assessment, Move, SeriesState, Timeline
 from iogauge.judge import Row
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night
 from iogauge.terminal import STYLES
-from iogauge.verdict import Told, of_file_system, percent, told
+from iogauge.verdict import Told, of_file_system, percent, site_option, told
 
 #: Verdicts, worst first: slower storage goes before what could not be measured.
 _WORDS = (
@@ -210,7 +210,7 @@ _NOISE = Step("More repeats, or a second run at another hour", "scripts/nightly 
 
 def next_steps(shown: Shown, site: str) -> list[Step]:
     """What to do next about a series, most useful first."""
-    key, at = shlex.quote(shown.state.key), "" if site == "local" else f" --site {shlex.quote(site)}"
+    key, at = shlex.quote(shown.state.key), site_option(site)
     move = shown.state.move
     look = [Step("See the evidence of the last night", f"iogauge show latest {key}")]
     look += [Step(f"The job's files are in {shown.evidence.case.stage}")] if shown.evidence else []
