@@ -10,6 +10,7 @@ import resource
 import shutil
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -143,6 +144,9 @@ def test_every_link_of_every_page_leads_somewhere_inside_the_report(folder):
     assert len(pages) == 1 + 1 + 3 + 2 + 20 + 1, "overview, scaling, file systems, patterns, series, the night"
     for path, page in pages.items():
         assert len(page.ids) == len(set(page.ids)), path
+        scopes = Counter(attributes.get("scope") for tag, attributes in page.tags if tag == "th")
+        tags = Counter(tag for tag, _ in page.tags)
+        assert scopes["row"] == tags["tr"] - tags["thead"], (path, "a row without a header")
         parts = [attributes["aria-label"] for tag, attributes in page.tags if attributes.get("role") == "region"]
         assert len(parts) == len(set(parts)), (path, "who hears the page cannot tell them apart")
         for link in page.links:
