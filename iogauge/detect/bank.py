@@ -153,6 +153,11 @@ class Bank:
         self.ack(rows)
         self._estimate(rows)
 
+    def leave_out(self, row: int, nights: int) -> None:
+        """Take the last ``nights`` out of the reference of ``row``."""
+        self.kept[row] = np.concatenate((np.full(nights, np.nan), self.kept[row, : len(self.kept[row]) - nights]))
+        self._estimate(np.arange(len(self.kept)) == row)
+
     def _keep(self, rows: Bools, rates: Floats) -> None:
         self.kept[rows, :-1] = self.kept[rows, 1:]
         self.kept[rows, -1] = rates[rows]
@@ -168,8 +173,7 @@ class Bank:
         for row in np.flatnonzero(rows):
             fallen = noise.fallen(self.kept[row])
             if fallen:
-                self.kept[row] = np.concatenate((np.full(fallen, np.nan), self.kept[row, :-fallen]))
-                self._estimate(np.arange(len(rows)) == row)
+                self.leave_out(row, fallen)
 
     def _estimate(self, rows: Bools) -> None:
         if rows.any():

@@ -145,7 +145,10 @@ class SeriesVerdict:
 
 @dataclass(frozen=True)
 class Track:
-    """What every night of a series showed, for plots and fusion: logarithms of rates, NaN where there is none."""
+    """What every night of a series showed, for plots and fusion: logarithms of rates, NaN where there is none.
+
+    ``changed`` are the nights that are of another configuration than those before.
+    """
 
     key: str
     dates: Dates
@@ -155,6 +158,7 @@ class Track:
     scale: Floats
     score: Floats
     slots: Integers
+    changed: Dates
     findings: tuple[Finding, ...]
 
 
@@ -332,13 +336,25 @@ class _Run:
                 continue
             if action.kind == "ack":
                 self.bank.ack(rows)
-                if self._is_open(column):
+                if self._began_by(column, action.since):
                     row.findings[-1] = replace(row.findings[-1], acknowledged=action)
+            elif action.kind == "anew":
+                self.bank.ack(rows)
+                if self._began_by(column, action.since):
+                    began = row.findings[-1].began
+                    self._close(column, min(night, len(one) - 1), action.why)
+                    self.bank.leave_out(column, self._nights_since(column, night, began))
+                    if night == len(one):
+                        self.kept["residual"][night - 1, column] = self.kept["score"][night - 1, column] = 0.0
             elif action.kind == "bless":
                 self._close(column, min(night, len(one) - 1), f"blessed by {action.who}: {action.why}")
                 self._restart(rows, self._nights_since(column, night, action.since or action.said))
                 if night == len(one):
                     self._seen_anew(column)
+
+    def _began_by(self, column: int, since: datetime.date | None) -> bool:
+        """Is a finding open, and did it begin by ``since``, if that matters?"""
+        return self._is_open(column) and (since is None or self.rows[column].findings[-1].began <= since)
 
     def _seen_anew(self, column: int) -> None:
         """The last night of a series against the reference that it has been given since."""
@@ -481,6 +497,7 @@ class _Run:
             scale=self.scales[nights, column],
             score=self.kept["score"][nights, column],
             slots=self.slots[nights, column],
+            changed=row.history.dates[1:][np.diff(row.history.configuration) != 0],
             findings=tuple(row.findings),
         )
 
