@@ -15,9 +15,9 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -67,8 +67,9 @@ class Arm(_Record):
     """``hdf5`` and ``mpi`` (``openmpi`` or ``mpich``, by its binary interface) are what it is said to be; ``None``: not said.
 
     ``launcher`` is a command, empty where processes are started without one. ``prefix`` is HDF5's; ``programs`` is where
-    kernels are that were built for it elsewhere (a Spack view's ``bin``); ``variables`` and ``modules`` are its environment;
-    ``darshan`` is the runtime to preload, empty without one; ``flags`` are those that HDF5 was configured with.
+    kernels are that were built for it elsewhere (a Spack view's ``bin``); ``variables``, and ``load``, lines of the shell that
+    load its modules, are its environment; ``cflags`` are added where its kernels are compiled; ``darshan`` is the runtime to
+    preload, empty without one; ``flags`` are those that HDF5 was configured with.
     """
 
     name: Text
@@ -79,18 +80,18 @@ class Arm(_Record):
     compiler: Text | None
     launcher: str
     programs: Path | None = None
-    modules: tuple[Text, ...] = ()
+    load: tuple[Text, ...] = ()
     variables: dict[str, str] = {}
+    cflags: tuple[str, ...] = ()
     darshan: str = ""
     flags: tuple[str, ...] = ()
 
     def command(self, *words: str | Path) -> list[str]:
         """A command line as it runs in this arm: with its modules loaded."""
         line = [str(word) for word in words]
-        if not self.modules:
+        if not self.load:
             return line
-        load = " && ".join(f"module load {shlex.quote(module)}" for module in self.modules)
-        return ["bash", "-lc", f"{load} && exec {shlex.join(line)}"]
+        return ["bash", "-lc", f"{' && '.join(self.load)} && exec {shlex.join(line)}"]
 
     def environment(self) -> dict[str, str]:
         """The variables of its programs."""
@@ -220,38 +221,62 @@ def _mpi_of(library: Path) -> str | None:
     return next((mpi for name in names for start, mpi in _MPI_LIBRARIES.items() if name.startswith(start)), None)
 
 
-def _environs(site: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """The environments of a site's configuration with the first partition that uses each."""
+class _Used(NamedTuple):
+    """An environment of a site's configuration, the first partition that uses it, and the system's kind of modules."""
+
+    environ: dict[str, Any]
+    partition: dict[str, Any]
+    modules_system: str
+
+
+def _environs(site: str) -> dict[str, _Used]:
     configuration = nightly.read_configuration(site)
     systems = configuration["systems"]
-    partitions = [partition for system in systems for partition in system["partitions"]]
     names = {system["name"] for system in systems}
     found = {}
     for environ in configuration.get("environments", ()):
         targets = environ.get("target_systems", ["*"])
         if "*" not in targets and not names & {target.partition(":")[0] for target in targets}:
             continue
-        users = [partition for partition in partitions if environ["name"] in partition.get("environs", ())]
+        users = [
+            _Used(environ, partition, system.get("modules_system", "nomod"))
+            for system in systems
+            for partition in system["partitions"]
+            if environ["name"] in partition.get("environs", ())
+        ]
         if users:
-            found[environ["name"]] = (environ, users[0])
+            found[environ["name"]] = users[0]
     return found
+
+
+def _load(modules_system: str, level: Mapping[str, Any]) -> list[str]:
+    """The lines that ReFrame writes into a job for a partition or an environment. Raises :class:`InputError`."""
+    lines = list(level.get("prepare_cmds", ()))
+    modules = level.get("modules", ())
+    if modules:
+        from reframe.core.exceptions import ConfigError  # half a second to load, and few environments have modules
+        from reframe.core.modules import ModulesSystem
+
+        try:
+            backend = ModulesSystem.create(modules_system, validate=False)
+            for module in modules:
+                lines += backend.emit_load_commands(**({"name": module} if isinstance(module, str) else module))
+        except (ConfigError, TypeError) as problem:
+            raise InputError(f"modules of {level['name']}: {problem}", key="modules") from problem
+    return lines
 
 
 def of_environ(site: str, name: str) -> Arm:
     """An environment of a site's configuration; where it chooses a Spack arm, that one. Raises :class:`InputError`."""
-    environ, partition = _environs(site)[name]
+    environ, partition, system = _environs(site)[name]
     file = nightly.checkout() / "site_configs" / f"{site}.py"
     extras = read_environ(name, environ.get("extras", {}), file=file)
     # As in a job of ReFrame's: the partition's first.
-    modules = tuple(
-        module if isinstance(module, str) else module["name"]
-        for level in (partition, environ)
-        for module in level.get("modules", ())
-    )
+    load = tuple(line for level in (partition, environ) for line in _load(system, level))
     variables = {key: str(value) for level in (partition, environ) for key, value in level.get("env_vars", ())}
     if extras.spack is not None:
         arm = of_spack(site, extras.spack)
-        return arm.model_copy(update={"name": name, "modules": modules, "variables": variables})
+        return arm.model_copy(update={"name": name, "load": load, "variables": variables})
     return Arm(
         name=name,
         kind="environ",
@@ -260,8 +285,10 @@ def of_environ(site: str, name: str) -> Arm:
         prefix=None,
         compiler=environ.get("cc", "cc"),
         launcher=" ".join(LAUNCHER_PROGRAMS.get(partition["launcher"], (partition["launcher"],))),
-        modules=modules,
+        programs=extras.kernels,
+        load=load,
         variables=variables,
+        cflags=tuple(environ.get("cflags", ())),
         darshan=extras.darshan,
     )
 
@@ -300,6 +327,17 @@ def resolve(name: str, site: str = "local") -> Arm:
     )
 
 
+def check_modules(arm: Arm) -> None:
+    """Raises :class:`Refusal` where the modules of an arm cannot be loaded here, with what was said of them."""
+    if not arm.load:
+        return
+    done = run_whole(arm.command("true"), arm.environment())
+    if done.returncode:
+        said, _, _ = done.stderr.strip().partition("\n\n")  # advice follows
+        why = " ".join(said.split()) or f"exit code {done.returncode}"
+        raise Refusal(f"arm {arm.name}: its modules cannot be loaded: {' && '.join(arm.load)}: {why}")
+
+
 # --- kernels of an arm ------------------------------------------------------------------------------------------------
 
 
@@ -307,7 +345,7 @@ def build(arm: Arm) -> Kernels:
     """The project's kernels for an arm, and what takes their fingerprint, built out of tree and kept by the hash of their
     sources and of the arm; or those that the arm brings along. Raises :class:`Refusal` with the compiler's last words."""
     if arm.programs is not None:
-        return Kernels(folder=arm.programs, flags=None)
+        return Kernels(folder=arm.programs, flags=flags_of(arm.programs))
     sources = nightly.checkout() / "kernels"
     parent = (nightly.home() / ARMS / BUILT).resolve()
     parent.mkdir(parents=True, exist_ok=True)
@@ -344,6 +382,8 @@ def _build_aside(arm: Arm, sources: Path, folder: Path) -> None:
         ]
         if arm.prefix is not None:
             configure.append(f"-DHDF5_ROOT={arm.prefix}")
+        if arm.cflags:
+            configure.append(f"-DCMAKE_C_FLAGS={' '.join(arm.cflags)}")
         for command in (configure, ["cmake", "--build", build, "--parallel", "2"]):
             done = run_whole(arm.command(*command), arm.environment())
             if done.returncode:

@@ -37,7 +37,10 @@ def arms_command(names: tuple[str, ...], site: str, as_json: bool) -> None:
         click.echo(json.dumps(there) if as_json else "\n".join(there))
         return
     try:
-        proofs = [arms.prove(arm) for arm in [arms.resolve(name, site) for name in names]]
+        meant = [arms.resolve(name, site) for name in names]
+        for arm in meant:
+            arms.check_modules(arm)
+        proofs = [arms.prove(arm) for arm in meant]
         for one, other in itertools.combinations(proofs, 2):
             arms.check_comparable(one, other)
     except Refusal as refusal:

@@ -239,7 +239,7 @@ def _standing(known: SiteBands, key: str, measured: Measurements | None) -> tupl
     bands = known.find(key)
     if bands is None or bands.observed is None:
         runs = 0 if measured is None else len(set(measured.run_id.tolist()))
-        return f"none ({runs} runs, {NIGHTS_FOR_A_REFERENCE} nights are needed)", ""
+        return f"none ({runs} run{'s' * (runs != 1)}, {NIGHTS_FOR_A_REFERENCE} nights are needed)", ""
     if measured is None:
         return "found", "never measured"
     if bands.fingerprint not in (None, measured.series.fingerprint):

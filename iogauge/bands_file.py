@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.error import CommentMark
+from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.tokens import CommentToken
 
 from iogauge.bands import SeriesBands, SiteBands, load_site_bands
@@ -62,6 +63,7 @@ def with_bands(path: Path, site: str, bands: Mapping[str, SeriesBands]) -> str:
     load_site_bands.cache_clear()
     load_site_bands(path.parent, site)  # what is wrong is told with its line, before anything is changed
     yaml = YAML()
+    yaml.Representer = _Representer
     yaml.preserve_quotes = True
     yaml.width = 4096
     document = yaml.load(read(path)) or CommentedMap(schema="iogauge.bands/1", site=site)
@@ -77,6 +79,13 @@ def with_bands(path: Path, site: str, bands: Mapping[str, SeriesBands]) -> str:
     yaml.dump(document, text)
     SiteBands.model_validate(YAML(typ="safe").load(text.getvalue()))
     return text.getvalue()
+
+
+class _Representer(RoundTripRepresenter):
+    """Bands that were accepted together share their date; in the file each has its own, not an alias to another band's."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return isinstance(data, date) or super().ignore_aliases(data)
 
 
 def _merged(old: Any, new: Any) -> Any:

@@ -38,22 +38,31 @@ def remove_left_over(run_folder: Path, seconds: float = REMOVAL_SECONDS) -> Left
     """Remove the case folders named below ``run_folder`` that still exist. A file system may take ``seconds`` for each."""
     found = LeftOver([], [])
     hanging: set[Path] = set()
-    for name_file in sorted(run_folder.rglob(NAME_FILE)):
-        lines = name_file.read_text(encoding="utf-8").splitlines()
-        if len(lines) != 1 or not Path(lines[0]).is_absolute() or Path(lines[0]).parent in hanging:
+    for name_file, folder in unsettled(run_folder).items():
+        if folder.parent in hanging:
             continue
         try:
-            code, out, err = run_briefly([sys.executable, "-I", "-m", "iogauge.case_folders", lines[0]], seconds)
+            code, out, err = run_briefly([sys.executable, "-I", "-m", "iogauge.case_folders", str(folder)], seconds)
         except Unreadable as problem:
-            hanging.add(Path(lines[0]).parent)
-            found.problems.append(f"{lines[0]} could not be removed: {problem}")
+            hanging.add(folder.parent)
+            found.problems.append(f"{folder} could not be removed: {problem}")
             continue
         if code != 0:
-            found.problems.append(f"{lines[0]} could not be removed: {' '.join(err.split()[-20:])}")
+            found.problems.append(f"{folder} could not be removed: {' '.join(err.split()[-20:])}")
         elif out:
-            found.removed.append(lines[0])
+            found.removed.append(str(folder))
             with name_file.open("a", encoding="utf-8") as file:
                 file.write(f"{REMOVED}\n")
+    return found
+
+
+def unsettled(run_folder: Path) -> dict[Path, Path]:
+    """The files below ``run_folder`` that name a case folder which is not known to be gone, with it."""
+    found = {}
+    for name_file in sorted(run_folder.rglob(NAME_FILE)):
+        lines = name_file.read_text(encoding="utf-8").splitlines()
+        if len(lines) == 1 and Path(lines[0]).is_absolute():
+            found[name_file] = Path(lines[0])
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -80,6 +80,13 @@ class Commands(click.Group):
         found = COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(f"iogauge.{found.module}"), found.name)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # while the command is loaded; click's own answer, 1, says that something is slower
+            click.echo("iogauge: error: interrupted", err=True)
+            raise SystemExit(2) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -101,4 +101,5 @@ def progress_bar(console: Console, title: str, *, verbose: bool) -> Iterator[Pro
         yield Progress(
             tell=lambda done, of: bar.update(task, completed=done, total=of),
             log=console.print if verbose else lambda line: None,
+            note=lambda sentence: click.echo(f"iogauge: {sentence}", err=True),
         )

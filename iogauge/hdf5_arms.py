@@ -352,8 +352,13 @@ def cmake(folder: Path, version: str) -> Path:
     return own
 
 
-def from_source(folder: Path, archive: Archive, series: str, mpi: str, jobs: int) -> DebianArm:
-    """Build the newest HDF5 of a series aside, and move it to its place when it is whole."""
+def from_source(
+    folder: Path, archive: Archive, series: str, mpi: str, jobs: int, more: Sequence[str] = ()
+) -> DebianArm:
+    """Build the newest HDF5 of a series aside, and move it to its place when it is whole.
+
+    ``more`` are options for its configuration.
+    """
     compiler = wrappers(mpi)["mpicc"]
     suite, debian, source = archive.get(series)
     version = upstream(debian)
@@ -374,7 +379,8 @@ def from_source(folder: Path, archive: Archive, series: str, mpi: str, jobs: int
         building / "build",
         f"-DCMAKE_INSTALL_PREFIX={prefix}",
     ]
-    _run([*configure, *HDF5_OPTIONS], log, what, CC=str(compiler))
+    options = (*HDF5_OPTIONS, *more)
+    _run([*configure, *options], log, what, CC=str(compiler))
     _run([program, "--build", building / "build", "--parallel", str(jobs)], log, what)
     stage = building / "stage"
     _run([program, "--install", building / "build"], log, what, DESTDIR=str(stage))
@@ -384,12 +390,19 @@ def from_source(folder: Path, archive: Archive, series: str, mpi: str, jobs: int
         raise CannotBeHad(f"{what}: Debian's {debian} holds HDF5 {built}")
     digest = subprocess.run(["sha256sum", source], capture_output=True, text=True, check=True).stdout.split()[0]
     origin = f"Debian's source package hdf5 {debian} of {suite}, {source.name} SHA-256 {digest}, without its patches"
-    arm = _finish(aside, prefix, version, mpi, HDF5_OPTIONS, origin)
+    arm = _finish(aside, prefix, version, mpi, options, origin)
     shutil.rmtree(building)
     return arm
 
 
-def provide(folder: Path, series: Sequence[str], mpis: Sequence[str], jobs: int, tell: Callable[[str], None]) -> Found:
+def provide(
+    folder: Path,
+    series: Sequence[str],
+    mpis: Sequence[str],
+    jobs: int,
+    tell: Callable[[str], None],
+    more: Sequence[str] = (),
+) -> Found:
     """Every arm that was asked for and can be had; those that are there already are kept. One build at a time, for which
     nobody waits who has what he wants."""
     wanted = list(itertools.product(series, mpis))
@@ -404,7 +417,7 @@ def provide(folder: Path, series: Sequence[str], mpis: Sequence[str], jobs: int,
                     continue
                 name = f"hdf5-{one}-{mpi}"
                 try:
-                    arm = _make(folder, archive, one, mpi, jobs, tell)
+                    arm = _make(folder, archive, one, mpi, jobs, tell, more)
                 except CannotBeHad as reason:
                     left_out[name] = str(reason)
                     tell(f"{name}: left out: {reason}")
@@ -413,11 +426,13 @@ def provide(folder: Path, series: Sequence[str], mpis: Sequence[str], jobs: int,
     return Found(arms=tuple(installed(folder)), left_out=left_out)
 
 
-def _make(folder: Path, archive: Archive, one: str, mpi: str, jobs: int, tell: Callable[[str], None]) -> DebianArm:
+def _make(
+    folder: Path, archive: Archive, one: str, mpi: str, jobs: int, tell: Callable[[str], None], more: Sequence[str]
+) -> DebianArm:
     if one == PACKAGES:
         return from_packages(folder, mpi)
     tell(f"hdf5-{one}-{mpi}: building, which takes minutes; the log: {folder}/hdf5-{one}*-{mpi}.log")
-    return from_source(folder, archive, one, mpi, jobs)
+    return from_source(folder, archive, one, mpi, jobs, more)
 
 
 def _is_there(folder: Path, series: str, mpi: str) -> bool:
@@ -474,6 +489,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its text is in ``scripts/hdf5-arms``."""
     parser = argparse.ArgumentParser(prog="scripts/hdf5-arms", allow_abbrev=False)
     parser.add_argument("--folder", type=Path, required=True, help=argparse.SUPPRESS)
+    # For a folder of its own: nobody who finds an arm by its name looks for an option that it was built with.
+    parser.add_argument("--configure", action="append", default=[], metavar="OPTION", help=argparse.SUPPRESS)
     parser.add_argument("--hdf5", action="append", type=_series, metavar="VERSION")
     parser.add_argument("--mpi", action="append", choices=MPIS)
     parser.add_argument("--jobs", type=_jobs, default=min(2, len(os.sched_getaffinity(0))))
@@ -489,7 +506,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.list:
             found = Found(arms=tuple(installed(folder)), left_out={})
         else:
-            found = provide(folder, chosen.hdf5 or SERIES, chosen.mpi or MPIS, chosen.jobs, tell)
+            found = provide(folder, chosen.hdf5 or SERIES, chosen.mpi or MPIS, chosen.jobs, tell, chosen.configure)
     except InputError as error:
         print(f"iogauge: error: {error}", file=sys.stderr)
         return 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import fnmatch
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
@@ -16,7 +17,7 @@ from iogauge.plain import one_line
 from iogauge.status import sparkline
 from iogauge.terminal import STYLES
 from iogauge.tonight import Alarm, Tonight
-from iogauge.verdict import Told, Verdict, percent, rate
+from iogauge.verdict import Told, Verdict, percent, rate, site_option
 
 #: Nights shown before the level moved, and since.
 NIGHTS_BEFORE, NIGHTS_SINCE = 6, 8
@@ -36,9 +37,8 @@ def find(tonight: Tonight, key: str) -> tuple[SeriesState, ...]:
     exact = tuple(state for state in known if state.key == key)
     found = exact or tuple(state for state in known if fnmatch.fnmatchcase(state.key, key) or key in state.key)
     if not found:
-        raise InputError(
-            f"no series of site {tonight.site} has {key!r} in its key; iogauge status --all lists them", key="KEY"
-        )
+        everything = f"iogauge status --all{site_option(tonight.site)}"
+        raise InputError(f"no series of site {tonight.site} has {key!r} in its key; {everything} lists them", key="KEY")
     return found
 
 
@@ -59,6 +59,8 @@ def verdict(tonight: Tonight, state: SeriesState, rates: Mapping[datetime.date, 
     """The verdict with since when, by how much, and whether the file system is slower, too."""
     move, told = state.move, _told(tonight, state)
     if move is None or _word(state, told) not in ("shifted level", "improved"):
+        if told.reason.startswith(told.text):
+            return one_line(told.reason)
         return one_line(told.text + (f": {told.reason}" if told.reason and told.reason not in told.text else ""))
     beyond = [value < _halfway(move) if move.slower else value > _halfway(move) for value in _since(rates, move)]
     nights = f" ({sum(beyond)} nights of {len(beyond)})" if beyond else ""
@@ -132,14 +134,14 @@ def _rows(
     if state.bad_of:
         yield "bad nights", f"{state.bad_nights} of the last {state.bad_of}"
     if state.smallest_drop is not None and state.smallest_drop < 1:
-        yield "could find", f"a {percent(state.smallest_drop)} slowdown within {FOUND_WITHIN} nights on this series"
+        yield "could find", f"a slowdown of {percent(state.smallest_drop)} within {FOUND_WITHIN} nights on this series"
     for old in [one for one in state.moves if one.ended is not None][-3:]:
         side = "slower" if old.slower else "faster"
         yield "earlier", f"{percent(abs(old.drop))} {side} from {old.began} to {old.ended}: {old.how}"
     for note in state.notes:
         yield "note", note
     if tonight.folder is not None and state.date == tonight.date:
-        yield "evidence", f"iogauge show {tonight.folder.name} {state.key}"
+        yield "evidence", f"iogauge show {tonight.folder.name} {shlex.quote(state.key)}"
     yield "next", what_next(tonight, state, regressed)
 
 
@@ -157,27 +159,27 @@ def _row(values: Sequence[float]) -> str:
 
 def what_next(tonight: Tonight, state: SeriesState, regressed: Alarm | None = None) -> str:
     """What a person does now."""
-    move = state.move
+    move, at = state.move, site_option(tonight.site)
+    began = move.began if move is not None else state.date
+    bless = f"iogauge history bless {shlex.quote(state.key)}{at} --since {began} --why REASON"
     if state.word == "invalid":
         return "mend the cause; of this night no rate is known"
     if state.muted is not None:
         return f"nothing until {state.muted.until}; it alarms then if it is still slower"
     if state.word == "shifted level" and move is not None:
         if move.acknowledged is not None:
-            return f"wanted? iogauge history bless {state.key} --since {move.began} --why REASON; else wait for its end"
+            return f"wanted? {bless}; else wait for its end"
         if move.changes:
-            return (
-                "measure both side by side: iogauge compare ARM_A ARM_B; meant to be so? "
-                f"iogauge history bless {state.key} --since {move.began} --why REASON"
-            )
-        return f"look at {_where(tonight, state)}; known? iogauge history ack {state.key} --why REASON"
+            return f"measure both side by side: iogauge compare ARM_A ARM_B; meant to be so? {bless}"
+        ack = f"iogauge history ack {shlex.quote(state.key)}{at} --why REASON"
+        return f"look at {_where(tonight, state)}; known? {ack}"
     if regressed is not None:
-        return f"run it again: scripts/nightly --name REGEX; the pairs: iogauge show latest {state.key}"
+        return f"run it again: scripts/nightly --name REGEX; the pairs: iogauge show latest {shlex.quote(state.key)}"
     return {
         "too noisy": "more repeats (--set repeats=N), a larger volume, or a second run on another hour",
-        "drift": "compare with the anchor: did the file system fill up, or its use change? Right so? iogauge history bless",
+        "drift": f"compare with the anchor: did the file system fill up, or its use change? Right so? {bless}",
         "transient": "nothing yet: another such night or two and it is a shifted level",
-        "improved": f"nothing: after 30 nights it is the new normal, or at once by iogauge history bless {state.key}",
+        "improved": f"nothing: after 30 nights it is the new normal, or at once by {bless}",
         "no reference": "nothing: it is judged from 14 nights on",
     }.get(state.word, "nothing")
 

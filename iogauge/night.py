@@ -156,7 +156,10 @@ def replacing(path: Path, text: str, *, mode: int = 0o644) -> Iterator[None]:
     path = path.resolve()
     if path.exists() and not path.is_file():
         raise InputError("is not a regular file; it or a new one is expected", file=path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=path) from error
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
@@ -206,7 +209,7 @@ def _run_report(entries: list[dict[str, Any]]) -> RunReport:
         selected=len(tests),
         cases=tuple(case_of(entry) for entry in tests if is_case(entry)),
         software=_software(tests),
-        build_failure=" / ".join(map(_build_failure, builds)),
+        build_failure=" / ".join(map(build_failure, builds)),
     )
 
 
@@ -249,7 +252,8 @@ def _failure(entry: dict[str, Any]) -> str:
     return f"ended in ReFrame's {entry['fail_phase']} phase: {reason}" + (f" ({said})" if said else "")
 
 
-def _build_failure(entry: dict[str, Any]) -> str:
+def build_failure(entry: dict[str, Any]) -> str:
+    """Why a build has failed, from its entry in ReFrame's run report."""
     reason = " ".join(str(entry["fail_reason"] or "").split()).removeprefix("refusal: ")
     log = Path(entry["stagedir"]) / str(entry.get("build_stderr") or "none")
     said = _last_lines(log, 5)

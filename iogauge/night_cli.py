@@ -17,7 +17,7 @@ from iogauge.combined import read_night
 from iogauge.command import TIMES, AsOf, Hours, answers, at_history, at_site, new_console, progress_bar
 from iogauge.commands import Unreadable, run_briefly
 from iogauge.errors import InputError
-from iogauge.night import Night
+from iogauge.night import Night, write_whole
 from iogauge.report import write_report
 
 #: So long a night waits for the site's report.
@@ -86,24 +86,35 @@ def nightly_command(
     night, folder = run(as_of, earlier)
     if repeat_later is not None and night.exit_code != 2:
         night, folder = _again(console, night, folder, repeat_later, (as_of or began) - began, run)
-    page = write_report(night, folder / "index.html")
     terminal.print_night(console, night)
-    console.print(f"night   {page}", soft_wrap=True)
-    console.print(f"report  {_report_apart(night)}", soft_wrap=True, markup=False)
+    report, why = _report_apart(night)
+    console.print(f"night   {_page(night, folder / 'index.html', report)}", soft_wrap=True)
+    console.print(f"report  {report or why}", soft_wrap=True, markup=False)
     return night.exit_code
 
 
-def _report_apart(night: Night) -> str:
-    """The site's report, or why there is none. By a process of its own, as it reads the whole history: the night is judged
-    whatever becomes of it."""
+def _page(night: Night, path: Path, report: Path | None) -> Path:
+    """The night's own page: the site's report has drawn it already, where it was written and the night is its newest."""
+    drawn = None if report is None else report.parent / "nights" / f"{path.parent.name}.html"
+    if drawn is None or not drawn.is_file():
+        return write_report(night, path)
+    write_whole(path, drawn.read_text(encoding="utf-8"))
+    return path
+
+
+def _report_apart(night: Night) -> tuple[Path | None, str]:
+    """The first page of the site's report, or none and why. By a process of its own, as it reads the whole history: the night
+    is judged whatever becomes of it."""
     if night.assessment is None:
-        return "not written: the history was not asked"
+        return None, "not written: the history was not asked"
     command = [str(Path(sys.executable).parent / "iogauge"), "report", "--site", night.site]
     try:
         code, out, errors = run_briefly(command, REPORT_SECONDS)
     except (Unreadable, OSError) as problem:
-        return f"not written: {problem}. Later: iogauge report --site {night.site}"
-    return out.strip() if code == 0 else f"not written: {(errors.strip().splitlines() or [f'exit code {code}'])[-1]}"
+        return None, f"not written: {problem}. Later: iogauge report --site {night.site}"
+    if code != 0:
+        return None, f"not written: {(errors.strip().splitlines() or [f'exit code {code}'])[-1]}"
+    return Path(out.strip()), ""
 
 
 def _earlier_run(console: Console, site: str, suite: str, name: str, as_of: datetime | None) -> Path | None:

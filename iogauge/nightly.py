@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import traceback
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -26,7 +27,7 @@ from filelock import FileLock, Timeout
 
 from iogauge import machine, scheduler
 from iogauge.bands import load_portable_bands, load_site_bands
-from iogauge.case_folders import LeftOver, remove_left_over
+from iogauge.case_folders import NAME_FILE, LeftOver, remove_left_over, unsettled
 from iogauge.combined import ASSESSMENT, read_night
 from iogauge.darshan.changes import with_changes
 from iogauge.detect import Calendar
@@ -40,6 +41,9 @@ from iogauge.sites import Partition, Site, Weekday, arms_of, read_environ, read_
 STOP_SECONDS = 30
 STOP_SECONDS_A_JOB = 5
 
+#: In a run's folder: what ReFrame has printed.
+OUTPUT_FILE = "output.txt"
+
 #: Every process of a night has the night's folder in this environment variable, by which stragglers are known.
 NIGHT_VARIABLE = "IOGAUGE_NIGHT"
 
@@ -48,6 +52,11 @@ NIGHTS_LOOKED_AT = 60
 
 #: So many last nights may have left something on a file system that did not answer then, and does now.
 NIGHTS_LEFT_OVER = 14
+
+#: Below :func:`home`: the names of case folders that runs which were no nights have left, and for how long these are looked
+#: for: a file system that was away may come back with them.
+LEFT_OVER = "left-over"
+DAYS_LEFT_OVER = 30
 
 #: A night's runs begin within so many hours of each other, unless it is said of which night one is.
 RECENT_HOURS = 18
@@ -156,10 +165,11 @@ def known_calendars(site: str) -> dict[str, Calendar]:
 
 @dataclass
 class Progress:
-    """What is told of a run while it goes on: ``tell(done, of)`` after every case."""
+    """What is told of a run: ``tell(done, of)`` after every case, and a ``note`` on what went wrong beside them."""
 
     tell: Callable[[int, int], None] = lambda done, of: None
     log: Callable[[str], None] = lambda line: None
+    note: Callable[[str], None] = lambda sentence: None
 
 
 @dataclass
@@ -238,14 +248,15 @@ def run_apart(
     folder = home() / suite
     _check_schedulers(site)
     with _alone(), Stop() as stop:
+        _clear_left_over()
         if folder.exists():
             scheduler.cancel_jobs_of(folder)
-            _clear(folder)
-            shutil.rmtree(folder)
+            _remove(folder)
         folder.mkdir(parents=True)
         checks = [checkout() / "reframe_checks" / check] if check else checks_of(site)
         cause = _run_reframe(site, checks, suite, options, folder, progress, stop)
-        _clear(folder)
+        for problem in _clear(folder).problems:
+            progress.note(f"{problem}; whatever runs here next tries again")
     if cause or not (folder / "reframe.json").exists():
         raise InputError(cause or _why_no_report(folder, suite, options), file=folder / "reframe.log")
     return folder
@@ -263,9 +274,34 @@ def _clear(folder: Path) -> LeftOver:
     return LeftOver(removed, problems + not_removed)
 
 
-def _clear_earlier(runs: Path) -> LeftOver:
-    """What earlier nights left. Raises :class:`InputError` when a job of one still runs: this night would measure it too."""
+def _remove(folder: Path) -> None:
+    """A run that is no night, with what it left; the names of case folders that are not known to be gone are kept."""
+    _clear(folder)
+    for file in unsettled(folder):
+        kept = home() / LEFT_OVER / uuid.uuid4().hex
+        kept.mkdir(parents=True)
+        shutil.copyfile(file, kept / NAME_FILE)
+    shutil.rmtree(folder)
+
+
+def _clear_left_over() -> LeftOver:
+    """What runs left that were no nights: the last of each kind, and those of which names were kept."""
     found = LeftOver([], [])
+    kept = home() / LEFT_OVER
+    for folder in (*(path.parent for path in home().glob(f"*/{OUTPUT_FILE}")), kept):
+        left = remove_left_over(folder)
+        found.removed.extend(left.removed)
+        found.problems.extend(left.problems)
+    left_there = unsettled(kept)
+    for file in kept.glob(f"*/{NAME_FILE}"):
+        if file not in left_there or time.time() - file.stat().st_mtime > DAYS_LEFT_OVER * 86400:
+            shutil.rmtree(file.parent)
+    return found
+
+
+def _clear_earlier(runs: Path) -> LeftOver:
+    """What earlier runs left. Raises :class:`InputError` when a job of a night still runs: this one would measure it too."""
+    found = _clear_left_over()
     for folder in _folders(runs)[-NIGHTS_LEFT_OVER:]:
         finished = (folder / "night.json").exists()
         if not finished:
@@ -451,7 +487,7 @@ def _run_reframe(
         "PYTHONUNBUFFERED": "1",
         NIGHT_VARIABLE: str(folder),
     }
-    log = folder / "output.txt"
+    log = folder / OUTPUT_FILE
     with log.open("w", encoding="utf-8") as out:
         # A session of its own: Ctrl-C reaches this program alone, which passes it on in order.
         process = subprocess.Popen(
@@ -499,14 +535,14 @@ def _seconds_to_stop(folder: Path) -> float:
 
 def _not_loaded(folder: Path) -> str:
     """ReFrame leaves a test file out that it cannot load, and goes on: such a night lacks cases without a word."""
-    text = (folder / "output.txt").read_text(encoding="utf-8", errors="replace")
+    text = (folder / OUTPUT_FILE).read_text(encoding="utf-8", errors="replace")
     found = re.findall(r"WARNING: skipping test file (.*)", text)
     return "not all tests could be loaded: " + "; ".join(found) if found else ""
 
 
 def _notes(folder: Path) -> tuple[str, ...]:
     """What the checks said for people to know, each once (mixins.file_system)."""
-    text = (folder / "output.txt").read_text(encoding="utf-8", errors="replace")
+    text = (folder / OUTPUT_FILE).read_text(encoding="utf-8", errors="replace")
     return tuple(dict.fromkeys(re.findall(r"^WARNING: iogauge: (.*)$", text, re.MULTILINE)))
 
 
@@ -539,7 +575,7 @@ def _belongs_to(process: psutil.Process, folder: Path) -> bool:
 
 
 def _why_no_report(folder: Path, suite: str, options: Sequence[str]) -> str:
-    text = (folder / "output.txt").read_text(encoding="utf-8", errors="replace")
+    text = (folder / OUTPUT_FILE).read_text(encoding="utf-8", errors="replace")
     if re.search(r"Ran 0/0|Found 0 check|Running 0 check", text):
         skipped = re.findall(r"WARNING: (skipping test file .*)", text)
         names = [value for option, value in itertools.pairwise(options) if option == "-n"]

@@ -22,16 +22,21 @@ ANSWER_SECONDS = 15
 #: ReFrame's names of the backends that submit to Slurm.
 SLURM = ("slurm", "squeue")
 
+_TIME_LIMIT = "its time limit was reached"
+
+#: A job that starts step after step may begin one when Slurm has ended those before: its state is then COMPLETED.
+_BEING_ENDED = "Slurm was ending it"
+
 #: What Slurm's daemons, PBS and LSF write into a job's standard error when they end it, and Slurm's states (sacct's manual).
 _SAID = (
-    (r"DUE TO TIME LIMIT|PBS: job killed: walltime|TERM_RUNLIMIT", "its time limit was reached"),
+    (r"DUE TO TIME LIMIT|PBS: job killed: walltime|TERM_RUNLIMIT", _TIME_LIMIT),
     (r"DUE TO NODE FAILURE|NODE FAILURE", "one of its nodes failed"),
     (r"DUE TO PREEMPTION", "it was preempted"),
     (r"oom[-_ ]kill|Out Of Memory|TERM_MEMLIMIT|PBS: job killed: mem", "it was killed for want of memory"),
     (r"\*\*\* JOB .* CANCELLED AT|TERM_OWNER|TERM_ADMIN", "it was cancelled"),
 )
 _STATES = {
-    "TIMEOUT": "its time limit was reached",
+    "TIMEOUT": _TIME_LIMIT,
     "NODE_FAIL": "one of its nodes failed",
     "BOOT_FAIL": "one of its nodes failed to start",
     "PREEMPTED": "it was preempted",
@@ -49,7 +54,20 @@ def why_ended(state: str | None, said: str) -> str:
     for pattern, cause in _SAID:
         if re.search(pattern, said):
             return cause
-    return _STATES["CANCELLED"] if "CANCELLED" in (state or "") else ""
+    if "CANCELLED" in (state or ""):
+        return _STATES["CANCELLED"]
+    return _BEING_ENDED if "Job/step already completing or completed" in said else ""
+
+
+def why_being_ended(job: str, cause: str) -> str:
+    """The ``cause`` that :func:`why_ended` gave for a job of Slurm; more of it where its step came too late to be told why."""
+    if cause == _BEING_ENDED:
+        with suppress(OSError, Unreadable, ValueError):
+            fields = "--format=elapsedraw,timelimitraw"
+            _, out, _ = run_briefly(["sacct", "-X", "--noheader", "--parsable2", fields, f"--jobs={job}"])
+            seconds, minutes = map(int, out.split("|"))
+            return _TIME_LIMIT if seconds >= 60 * minutes else cause
+    return cause
 
 
 def why_cancelled(job: str, submitted: float, waited_seconds: float | None) -> str:

@@ -16,10 +16,13 @@ from iogauge.detect.verdicts import WORDS
 from iogauge.plain import one_line
 from iogauge.terminal import STYLES
 from iogauge.tonight import Alarm, Tonight
-from iogauge.verdict import of_file_system, rate
+from iogauge.verdict import of_file_system, rate, site_option
 
 #: Without ``--all`` no more alarms than these are shown, and no more of what is only told.
 MOST_ALARMS, MOST_TOLD = 20, 8
+
+#: Of a file system that is slower as a whole, which is said in one line, so many series are shown, those that lost most.
+MOST_OF_A_WHOLE = 3
 
 #: What is told though it is no alarm, worst first.
 TOLD = ("shifted level", "drift", "transient", "improved")
@@ -115,7 +118,7 @@ def lines(tonight: Tonight, rates: Rates, now: datetime.datetime, *, every: bool
     yield Text()
     yield _line(_counts(tonight))
     if tonight.alarms:
-        yield _styled("next: iogauge show KEY (a part of the key is enough)", "dim")
+        yield _styled(f"next: iogauge show KEY{site_option(tonight.site)} (a part of the key is enough)", "dim")
 
 
 def _line(text: str) -> Text:
@@ -158,17 +161,22 @@ def _of_file_system(
         return word, one_line(of_file_system(tonight.assessment, found))
     if alarms:
         return alarms[0].word, f"{len(alarms)} alarm{'s' * (len(alarms) != 1)} in {len(mine)} series"
-    young = sum(tonight.verdicts[state.key].word == "no reference" for state in mine)
+    words = Counter(tonight.verdicts[state.key].word for state in mine)
+    young, noisy = words["no reference"], words["too noisy"]
     if young == len(mine):
         return "no reference", f"no reference yet ({len(mine)} series)"
+    if young + noisy == len(mine):
+        return "too noisy", ", ".join([f"{noisy} series too noisy"] + [f"{young} without reference"] * bool(young))
     if found is not None and found.word not in ("pass", "no reference", "shifted level"):
         return found.word, f"{found.word}: {one_line(found.reason)}"
-    return "pass", f"steady ({len(mine) - young} series" + (f", {young} without reference)" if young else ")")
+    counts = [f"{len(mine) - young - noisy} series"] + [f"{noisy} too noisy"] * bool(noisy)
+    return "pass", f"steady ({', '.join(counts + [f'{young} without reference'] * bool(young))})"
 
 
 def _alarms(tonight: Tonight, rates: Rates, *, every: bool) -> Iterator[Text]:
     alarms = tonight.alarms
-    for one in alarms if every else alarms[:MOST_ALARMS]:
+    shown = alarms if every else tuple(_worst(tonight))[:MOST_ALARMS]
+    for one in shown:
         symbol, style = STYLES[one.word]
         yield Text()
         yield Text.assemble((f"{symbol} {one.word.upper()}  ", style), (one_line(one.name), "bold"), overflow="fold")
@@ -176,9 +184,21 @@ def _alarms(tonight: Tonight, rates: Rates, *, every: bool) -> Iterator[Text]:
         drawn = sparkline(tuple(rates.get(one.name, {}).values()))
         if drawn:
             yield _line(f"  {drawn}")
-    if len(alarms) > MOST_ALARMS and not every:
+    if len(alarms) > len(shown):
         yield Text()
-        yield _line(f"and {len(alarms) - MOST_ALARMS} more alarms: --all")
+        yield _line(f"and {len(alarms) - len(shown)} more alarms: --all")
+
+
+def _worst(tonight: Tonight) -> Iterator[Alarm]:
+    """The alarms without most of those that a file system tells as a whole."""
+    whole = {one.name for one in tonight.slower_as_a_whole}
+    kept: Counter[str] = Counter()
+    for one in tonight.alarms:
+        if one.word == "shifted level" and one.file_system in whole:
+            kept[one.file_system] += 1
+            if kept[one.file_system] > MOST_OF_A_WHOLE:
+                continue
+        yield one
 
 
 def _told(tonight: Tonight, rates: Rates, *, every: bool) -> Iterator[Text]:
@@ -189,8 +209,10 @@ def _told(tonight: Tonight, rates: Rates, *, every: bool) -> Iterator[Text]:
         yield Text()
         yield _line("told, no alarm:")
     for state in found if every else found[:MOST_TOLD]:
-        symbol, style = STYLES[state.word]
-        words = (f"  {symbol} {state.word}  ", style), (state.key, ""), (f": {one_line(reason(state))}", "")
+        verdict = tonight.verdicts[state.key]
+        symbol, style = STYLES[verdict.word]
+        why = reason(state) if verdict.word == state.word else verdict.reason or verdict.text
+        words = (f"  {symbol} {verdict.word}  ", style), (state.key, ""), (f": {one_line(why)}", "")
         yield Text.assemble(*words, overflow="fold")
     if len(found) > MOST_TOLD and not every:
         yield _line(f"  and {len(found) - MOST_TOLD} more: --all")

@@ -3,6 +3,7 @@ before that the one-night judge's."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -144,6 +145,11 @@ def rate(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def site_option(site: str) -> str:
+    """What a command that is printed for people needs behind it, so that it means this site."""
+    return "" if site == "local" else f" --site {shlex.quote(site)}"
 
 
 def percent(fraction: float) -> str:

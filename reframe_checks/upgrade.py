@@ -218,7 +218,7 @@ class UpgradeCheck(Asked, Axes, OwnFolder, OneAtATime, Ended, rfm.RunOnlyRegress
         variables = dict(arm.variables)
         if _is_srun(words) and (type_ := mpi_type_for(arm.mpi)):
             variables |= {"SLURM_MPI_TYPE": type_}
-        commands = [*(f"module load {shlex.quote(module)}" for module in arm.modules)]
+        commands = [f"{line} || exit 2" for line in arm.load]
         commands += [f"export {key}={shlex.quote(value)}" for key, value in variables.items()]
         return Arm(
             name=arm.name,
@@ -309,6 +309,6 @@ def _load_commands(environ) -> list[str]:
     modules = runtime().modules_system
     return [
         *environ.prepare_cmds,
-        *(line for module in environ.modules_detailed for line in modules.emit_load_commands(**module)),
+        *(f"{line} || exit 2" for module in environ.modules_detailed for line in modules.emit_load_commands(**module)),
         *(f"export {name}={value}" for name, value in environ.env_vars.items()),
     ]

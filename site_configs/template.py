@@ -35,7 +35,7 @@ site_configuration = {
             "name": "template",  # as this file's name: bands are in reference_values/NAME.yaml
             "descr": "a site to copy",
             "hostnames": [".*"],  # chosen by --site, not by a host's name
-            "modules_system": "lmod",  # or tmod4, tmod32, nomod, spack
+            "modules_system": "lmod",  # or envmod (Environment Modules from 4.1 on), spack, nomod
             "partitions": [
                 {
                     "name": "compute",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import os
 import pwd
@@ -40,15 +41,15 @@ LONG = (
     "test_demo.py",
     "test_nightly.py",
     "test_reframe_checks.py",
-    "test_upgrade.py",
     "test_golden.py",
-    "test_arms.py",
     "test_fingerprint.py",
     "test_particles.py",
     "test_formats.py",
     "test_scripts.py",
     "test_preflight.py",
     "test_site_check.py",
+    "test_arms.py",
+    "test_upgrade.py",
 )
 
 
@@ -56,6 +57,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where several files are tested at a time, none of the long ones begins when the others are done."""
     order = {name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: order.get(item.path.name, len(LONG)))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: who asks for garbage to be collected, as kernels/formats does before it measures,
+    need not wait until all of it has been looked through."""
+    gc.freeze()
 
 
 #: So long is waited for what has to happen, many times longer than it takes: no machine is too busy, and a failure still ends.
@@ -357,8 +364,12 @@ def history(location: str) -> History:
 
 @pytest.fixture
 def second_hdf5() -> str:
-    """The prefix of one of scripts/hdf5-arms with another HDF5 than the packages', made by scripts/test beside the tests."""
-    made = hdf5_arms.installed(nightly.home() / hdf5_arms.ARMS)
+    """The prefix of one of scripts/hdf5-arms with another HDF5 than the packages'; waited for where scripts/test makes it."""
+    folder = BUILDS / "arms"
+    if folder.is_dir():
+        with FileLock(folder / "lock", timeout=2 * PATIENCE_SECONDS):  # who builds one holds it
+            pass
+    made = [*hdf5_arms.installed(folder), *hdf5_arms.installed(nightly.home() / hdf5_arms.ARMS)]
     found = [str(arm.prefix) for arm in made if arm.mpi == "openmpi" and not arm.hdf5.startswith("1.10.")]
     if not found:
         pytest.skip("needs a second HDF5: scripts/hdf5-arms --hdf5 1.14 --mpi openmpi makes one")

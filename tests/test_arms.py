@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import subprocess
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +19,7 @@ from test_spack_arms import KERNELS, install
 
 from iogauge import arms, cli, hdf5_arms, nightly
 from iogauge.arms import Arm, Proof, check_comparable, compiler_flags, prove, resolve
+from iogauge.compare.cli import check_arms
 from iogauge.errors import InputError, Refusal
 from iogauge.hdf5_arms import fits, installed
 
@@ -38,10 +41,11 @@ def home():
 
 
 def of_series(series: str, mpi: str) -> Arm:
-    """The arm, found by its name as a user would; skips without it."""
-    for made in installed(HOME / "arms"):
-        if made.mpi == mpi and fits(made.hdf5, series):
-            return resolve(made.name)
+    """The arm, found by its name as a user would, or by the prefix that scripts/test made; skips without it."""
+    for folder in (HOME / "arms", BUILDS / "arms"):
+        for made in installed(folder):
+            if made.mpi == mpi and fits(made.hdf5, series):
+                return resolve(made.name if folder.parent == HOME else str(made.prefix))
     pytest.skip(f"needs HDF5 {series} with {mpi}: scripts/hdf5-arms --hdf5 {series} --mpi {mpi}")
 
 
@@ -222,20 +226,77 @@ def test_an_environment_of_the_site_brings_its_wrapper_modules_and_variables(tmp
     (tmp_path / "site_configs").mkdir()
     partition = {"name": "p", "scheduler": "slurm", "launcher": "srunalloc", "environs": ["new"], "extras": {}}
     partition |= {"modules": ["base"], "env_vars": [["A", "0"], ["B", "2"]]}
-    environ = {"name": "new", "cc": "cc-wrapper", "modules": ["hdf5/1.14", {"name": "mpi"}], "env_vars": [["A", "1"]]}
+    environ = {
+        "name": "new",
+        "cc": "cc-wrapper",
+        "cflags": ["-O1", "-g"],
+        "modules": ["hdf5/1.14", {"name": "mpi", "path": "/m"}],
+        "env_vars": [["A", "1"]],
+    }
     environ["extras"] = {"darshan": "/opt/libdarshan.so"}
     foreign = {"name": "foreign", "cc": "cc", "target_systems": ["elsewhere"]}
     configuration = {"systems": [{"name": "s", "partitions": [partition]}], "environments": [environ, foreign]}
     (tmp_path / "site_configs" / "s.py").write_text(f"site_configuration = {configuration!r}\n")
     monkeypatch.setattr(nightly, "checkout", lambda: tmp_path)
     arm = resolve("new", "s")
+    assert arm.load == ()  # no modules: "nomod" is ReFrame's default
+    configuration["systems"][0]["modules_system"] = "envmod"
+    (tmp_path / "site_configs" / "s.py").write_text(f"site_configuration = {configuration!r}\n")
+    arm = resolve("new", "s")
+    assert (arm.cflags, arm.programs) == (("-O1", "-g"), None)
     assert (arm.compiler, arm.launcher, arm.variables) == ("cc-wrapper", "srun", {"A": "1", "B": "2"})
-    assert arm.modules == ("base", "hdf5/1.14", "mpi")
+    load = ("module load base", "module load hdf5/1.14", "module use /m", "module load mpi", "module unuse /m")
+    assert arm.load == load
     assert arm.darshan == "/opt/libdarshan.so"
-    load = "module load base && module load hdf5/1.14 && module load mpi"
-    assert arm.command("cmake", "a b") == ["bash", "-lc", f"{load} && exec cmake 'a b'"]
+    assert arm.command("cmake", "a b") == ["bash", "-lc", f"{' && '.join(load)} && exec cmake 'a b'"]
     with pytest.raises(InputError, match="no arm 'foreign'"):
         resolve("foreign", "s")
+
+
+@pytest.fixture
+def with_modules(tmp_path, monkeypatch):
+    """A site "s" whose environments "old" and "new" have modules: ``hdf5/old``, and ``hdf5/wrong``, which is not there."""
+    folders = {name: tmp_path / name for name in ("reframe_checks", "site_configs", "modulefiles/hdf5")}
+    for folder in folders.values():
+        folder.mkdir(parents=True)
+    (folders["modulefiles/hdf5"] / "old").write_text("#%Module\nsetenv HDF5_ROOT /sw/old\n")
+    modules = {"name": "p", "prepare_cmds": [f"module use {tmp_path}/modulefiles"]}
+    partition = {**modules, "scheduler": "local", "launcher": "mpirun", "environs": ["old", "new"]}
+    environs = [{"name": name, "modules": [f"hdf5/{module}"]} for name, module in (("old", "old"), ("new", "wrong"))]
+    system = {"name": "s", "modules_system": "envmod", "partitions": [partition]}
+    configuration = {"systems": [system], "environments": environs}
+    (folders["site_configs"] / "s.py").write_text(f"site_configuration = {configuration!r}\n")
+    monkeypatch.setattr(nightly, "checkout", lambda: tmp_path)
+    monkeypatch.setenv("IOGAUGE_HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+def test_modules_that_are_there_are_loaded_for_whatever_an_arm_runs(with_modules):
+    if subprocess.run(["bash", "-lc", "module --version"], capture_output=True).returncode:
+        pytest.skip("needs Environment Modules or Lmod: a login shell with the command module")
+    arm = resolve("old", "s")
+    arms.check_modules(arm)
+    done = subprocess.run(arm.command("printenv", "HDF5_ROOT"), capture_output=True, text=True)
+    assert done.stdout == "/sw/old\n"
+    with pytest.raises(Refusal, match=r"hdf5/wrong: .*hdf5/wrong"):
+        arms.check_modules(resolve("new", "s"))
+
+
+def test_modules_that_cannot_be_loaded_are_named_before_anything_is_built(with_modules):
+    """Where there is no command module at all, the first one's are."""
+    done = CliRunner().invoke(cli.main, ["arms", "--site", "s", "old", "new"])
+    assert done.exit_code == 2
+    assert re.search(r"arm (old|new): its modules cannot be loaded: module use \S+ && module load hdf5/", done.output)
+    with pytest.raises(InputError, match="its modules cannot be loaded"):
+        check_arms("s", ("old", "new"))
+    assert not (with_modules / "home").exists()
+
+
+def test_an_unknown_kind_of_modules_is_told(with_modules):
+    file = with_modules / "site_configs" / "s.py"
+    file.write_text(file.read_text().replace("envmod", "tmod32"))
+    with pytest.raises(InputError, match="modules of old: unknown module system: tmod32"):
+        resolve("old", "s")
 
 
 def test_a_view_of_a_spack_stack_brings_its_own_kernels(debian, tmp_path, monkeypatch):

@@ -155,6 +155,14 @@ def test_the_same_bands_again_change_nothing(file):
     assert with_bands(file, "here", {READ: made_bands()}) == text
 
 
+def test_bands_accepted_together_each_have_their_date_in_words(file):
+    made = bands_file.accepted({READ: made_bands(), WRITE: made_bands()}, "me", "first nights", date(2026, 4, 1))
+    text = with_bands(file, "here", made)
+    assert text.count("accepted: {who: me, date: 2026-04-01, why: first nights}") == 2, text
+    assert "&" not in text
+    assert ": *" not in text
+
+
 @pytest.mark.parametrize("empty", [None, "schema: iogauge.bands/1\nsite: here\nbands: {}\n"])
 def test_a_site_without_bands_gets_its_file(tmp_path, empty):
     if empty:

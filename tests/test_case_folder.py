@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import CHECKOUT, PATIENCE_SECONDS, needs_root, wait_until
 
+from iogauge import nightly
 from iogauge.case_folders import remove_left_over
 
 SCRIPT = CHECKOUT / "reframe_checks" / "src" / "case_folder.sh"
@@ -53,6 +54,24 @@ def test_the_job_has_a_folder_of_its_own_and_it_is_gone_afterwards(tmp_path, tar
 def test_the_folder_is_gone_after_a_failure_and_the_exit_code_stays(tmp_path, target):
     assert run(tmp_path, f'disk "{target}" 1000', "exit 7").returncode == 7
     assert list(target.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Disk quota exceeded", ", and 1000 bytes more are refused: Disk quota exceeded\n"),
+        ("Operation not supported", "free there\n"),
+    ],
+)
+def test_a_quota_that_is_used_up_is_told_after_a_failure(tmp_path, target, said, told):
+    (tmp_path / "bin").mkdir()
+    fallocate = tmp_path / "bin" / "fallocate"
+    fallocate.write_text(f'#!/bin/sh\n: >"$3"\necho "fallocate: fallocate failed: {said}" >&2\nexit 1\n')
+    fallocate.chmod(0o755)
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    done = run(tmp_path, f'disk "{target}" 1000', 'iogauge_ended 2; ls "$IOGAUGE_CASE_DIR"', PATH=path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (tmp_path / "stage" / "free_afterwards.txt").read_text().endswith(told)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -232,6 +251,42 @@ def test_a_file_system_that_hangs_is_not_waited_for_and_is_named(tmp_path, targe
         assert found == ([], [f"{folder} could not be removed: no answer in 1 s"])
     finally:
         subprocess.run(["umount", "--lazy", target], check=True)
+
+
+@pytest.mark.parametrize("away", ["not mounted", "an I/O error"])
+def test_what_a_comparison_left_where_its_file_system_went_away_is_removed_when_it_is_back(
+    tmp_path, target, monkeypatch, away
+):
+    """Though the next comparison has taken the place of that one."""
+    monkeypatch.setenv("IOGAUGE_HOME", str(tmp_path / "home"))
+    folder = left_over(tmp_path, target)
+    (tmp_path / "home").mkdir()
+    compare = (tmp_path / "run").rename(tmp_path / "home" / "compare")
+    (compare / nightly.OUTPUT_FILE).touch()
+    elsewhere = target.rename(tmp_path / "elsewhere")
+    if away == "an I/O error":
+        target.symlink_to(target)
+    told = [f"{folder} could not be removed: "] * (away == "an I/O error")
+    nightly._remove(compare)
+    assert not compare.exists()
+    found = nightly._clear_left_over()
+    assert [problem[: len(told[0])] for problem in found.problems] == told
+    target.unlink(missing_ok=True)
+    elsewhere.rename(target)
+    assert nightly._clear_left_over() == ([str(folder)], [])
+    assert list(target.iterdir()) == []
+    assert nightly._clear_left_over() == ([], [])
+    assert list((tmp_path / "home" / nightly.LEFT_OVER).iterdir()) == []
+
+
+def test_the_last_comparison_is_looked_after_by_the_next_night(tmp_path, target, monkeypatch):
+    monkeypatch.setenv("IOGAUGE_HOME", str(tmp_path / "home"))
+    folder = left_over(tmp_path, target)
+    (tmp_path / "home" / "runs").mkdir(parents=True)
+    compare = (tmp_path / "run").rename(tmp_path / "home" / "compare")
+    (compare / nightly.OUTPUT_FILE).touch()
+    assert nightly._clear_earlier(tmp_path / "home" / "runs") == ([str(folder)], [])
+    assert not folder.exists()
 
 
 ORPHAN_JOB = f"site:{os.uname().nodename}:4711"

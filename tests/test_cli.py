@@ -384,3 +384,12 @@ def test_a_night_stands_for_a_time_and_a_date_alone_for_its_evening(home, monkey
 def test_a_night_of_another_century_or_of_no_date_is_refused(home):
     assert "2000 to 2099" in one_line_error(iogauge("nightly", "--as-of", "1999-12-31"))
     assert "does not match the formats" in iogauge("nightly", "--as-of", "yesterday").output
+
+
+def test_ctrl_c_before_a_command_is_loaded_is_no_alarm_either(monkeypatch):
+    def stopped(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "import_module", stopped)
+    result = iogauge("status")
+    assert (result.exit_code, result.output) == (2, "iogauge: error: interrupted\n")

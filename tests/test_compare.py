@@ -21,7 +21,7 @@ from iogauge.arms import Kernels, Proof
 from iogauge.compare import runs as of_runs
 from iogauge.compare.driver import Driver, main
 from iogauge.compare.plan import Arm, Pattern, Plan
-from iogauge.compare.result import Comparison, in_words, next_steps, summarise
+from iogauge.compare.result import Comparison, in_words, next_steps, of_folder, summarise
 from iogauge.compare.sequential import anytime_p, fortune, interval, judge
 from iogauge.errors import InputError, Refusal
 
@@ -153,6 +153,8 @@ KERNEL = textwrap.dedent(
     (pathlib.Path(options["--dir"]) / "data").write_bytes(b"x" * 1000)
     if (arm / "fail").exists():
         sys.exit("out of luck")
+    if (arm / "fail-to-read").exists() and options.get("--operation") == "read":
+        sys.exit("particles: error: rank 1: particles: error: rank 0: data: Input/output error")
     if (arm / "hang").exists():
         time.sleep(600)
     count = len(list((arm / "runs").glob("*")))
@@ -281,6 +283,22 @@ def test_started_again_it_goes_on_where_it_was_killed(tmp_path: Path) -> None:
     assert shown(plan, driver).exit_code == 0
     pairs = of_runs.whole_pairs(driver.runs, "CC", ["a", "b"])
     assert all(one.pair == other.pair for one, other in pairs)
+
+
+def test_what_failed_beside_the_pairs_is_asked_again_when_it_goes_on(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, exchange=True, time_limit_seconds=0.01)
+    plan.save(tmp_path / "plan.json")
+    (tmp_path / "b" / "fail-to-read").touch()
+    drive(plan, tmp_path)
+    failed = of_folder(tmp_path, stopped="time")
+    said = "exit code 1: rank 0: data: Input/output error"
+    assert [(one.reader, one.problem) for one in failed.exchanges] == [("a", ""), ("b", said)] * 2
+    (tmp_path / "b" / "fail-to-read").unlink()
+    drive(plan, tmp_path)
+    mended = of_folder(tmp_path, stopped="time")
+    assert [(one.writer, one.reader, one.problem) for one in mended.exchanges] == [
+        (writer, reader, "") for writer in "ab" for reader in "ab"
+    ]
 
 
 def test_a_line_that_is_no_run_is_refused_by_its_number(tmp_path: Path) -> None:

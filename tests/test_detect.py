@@ -368,6 +368,11 @@ class TestVerdicts:
         assert last(logs).word == "pass"
         assert last(logs).anchor == pytest.approx(1300, rel=0.03)
 
+    def test_a_rise_began_on_the_night_on_which_it_rose_and_not_on_one_barely_better_than_usual(self):
+        finding = last(slowed(quiet(75), 63, 1.4)).finding
+        assert finding is not None
+        assert finding.began == day(63)
+
     def test_a_loss_soon_after_a_rise_is_found(self):
         assert last(slowed(slowed(quiet(100), 60, 1.5), 90, 0.8)).word == "shifted level"
 

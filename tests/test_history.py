@@ -641,6 +641,26 @@ def test_what_was_taken_back_does_not_count_and_is_kept(history, take):
         operators.unsay(history, "here", "2", who="me", why="")
 
 
+def test_two_file_systems_that_were_measured_together_are_not_joined_by_a_rename(history, take):
+    both = [entry(records("write"), file_system=name) for name in ("disk", "work")]
+    take(report(both))
+    before = measured_keys(history)
+    with pytest.raises(InputError, match=r"measured beside 'disk', on 2026-0[23]-\d\d last"):
+        rename(history, "disk", "work")
+    assert measured_keys(history) == before
+
+
+def measured_keys(history: History) -> list[str]:
+    with history.reading() as connection:
+        return sorted(one.key for one in list_series(connection, "here"))
+
+
+def test_maintenance_of_years_is_refused_for_nothing_would_alarm_in_it(history, take):
+    take(one_night())
+    with pytest.raises(InputError, match="more than 366 days"):
+        operators.maintain(history, operators.Maintenance("here", "disk", 0, 367 * 86400, 50, "me", "servers"))
+
+
 def test_maintenance_covers_its_file_system_from_begin_to_end(history, take):
     take(one_night())
     window = operators.Maintenance("here", "disk", 100, 200, 50, "me", "servers")
@@ -757,3 +777,13 @@ def test_no_history_yet_is_one_line(home):
     assert not (home / "history.sqlite").exists()
     assert "to revision 0004" in iogauge("upgrade").output
     assert "as it was revision 0004" in iogauge("upgrade").output
+
+
+def test_an_export_names_the_file_that_cannot_be_written_and_the_sites_that_there_are(history, take, tmp_path):
+    take(one_night())
+    with history.reading() as connection:
+        with pytest.raises(InputError, match=r"no/where\.csv: cannot be written: No such file"):
+            export(connection, tmp_path / "no" / "where.csv")
+        with pytest.raises(InputError, match=r"no series of 'elsewhere' in the history; it has those of: here"):
+            export(connection, tmp_path / "none.csv", "elsewhere")
+    assert not (tmp_path / "none.csv").exists()

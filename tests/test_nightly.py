@@ -94,7 +94,9 @@ def test_a_night_is_recorded_shown_and_leaves_no_data(tmp_path, environment):
         str(folder / "index.html"),
     ):
         assert word in out
-    assert (folder / "index.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert page == (tmp_path / "home" / "report" / "nights" / f"{folder.name}.html").read_text(encoding="utf-8")
     for measured in night.cases:
         assert (Path(measured.stage) / "records.jsonl").exists(), "the evidence named is not there"
     assert night.notes == ()
@@ -122,8 +124,17 @@ def test_a_night_that_waits_for_its_second_run_locks_nothing_and_is_whole_when_i
     assert (folder / "assessment.json").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_night_ends_its_jobs_and_keeps_what_was_measured(tmp_path, environment, number):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_noted_and_ends_nothing_by_itself(number):
+    before = signal.getsignal(number)
+    with nightly.Stop() as stop:
+        signal.raise_signal(number)
+        assert stop.signal == number
+    assert signal.getsignal(number) == before
+
+
+def test_a_stopped_night_ends_its_jobs_and_keeps_what_was_measured(tmp_path, environment):
+    number = signal.SIGTERM
     names = ("--name", r"ParticlesCheck.*ranks_per_node=1%.*disk.*=CC%.*=1%.*=full")
     names += ("--name", r"SegmentsCheck.*ranks_per_node=1%.*disk%access=contiguous$")
     process = start(environment, *names, *SMALL, "--set", "SegmentsCheck.repeats=100000")
@@ -185,15 +196,6 @@ def test_kernels_that_do_not_build_are_said_and_exit_2(tmp_path, environment):
     assert "the kernels could not be built" in out
     night, _ = only_night(tmp_path)
     assert night.cases == ()
-
-
-@pytest.mark.parametrize("arguments", [("--name", "NoSuchCheck"), ("--suite", "monthly")])
-def test_a_night_without_a_case_fails(environment, arguments):
-    code, _, err = run(environment, *arguments)
-    assert code == 2
-    assert "no case" in err
-    assert arguments[1] in err
-    assert "Traceback" not in err
 
 
 def test_a_second_night_at_the_same_time_is_refused(tmp_path, environment):
@@ -262,8 +264,8 @@ def test_wrong_bands_stop_the_night_before_anything_runs(other_checkout):
     assert not nightly.home().exists()
 
 
-def test_a_test_file_that_does_not_load_makes_the_night_incomplete(other_checkout):
-    shutil.copytree(CHECKOUT / "kernels", other_checkout / "kernels")
+def test_a_test_file_that_does_not_load_makes_the_night_incomplete(other_checkout, kernels, monkeypatch):
+    monkeypatch.setenv("IOGAUGE_KERNELS", str(kernels))
     broken = other_checkout / "reframe_checks" / "segments.py"
     broken.write_text(broken.read_text(encoding="utf-8") + "\nno_such_name\n", encoding="utf-8")
     options = ["-n", ONE_RANK_CC, "-S", "ParticlesCheck.particles=4096", "-S", "repeats=2"]
@@ -284,28 +286,34 @@ def killed_night(tmp_path: Path, environment: dict[str, str]) -> Iterator[tuple[
     data.mkdir()
     for file in (stage / "case_folder.txt", data / ".iogauge-case"):
         file.write_text(f"{data}\n")
-    rank = subprocess.Popen(["sleep", "60"], cwd=stage, env={**environment, nightly.NIGHT_VARIABLE: str(folder)})
+    rank = subprocess.Popen(
+        ["sleep", str(2 * PATIENCE_SECONDS)], cwd=stage, env={**environment, nightly.NIGHT_VARIABLE: str(folder)}
+    )
     yield data, rank
     rank.kill()
     rank.wait()
 
 
-def test_the_next_night_clears_away_what_a_killed_night_left(environment, killed_night):
+@pytest.mark.parametrize("arguments", [("--name", "NoSuchCheck"), ("--suite", "monthly")])
+def test_a_night_without_a_case_fails_and_has_cleared_away_what_a_killed_one_left(
+    tmp_path, environment, killed_night, arguments
+):
+    """But not a process of someone else in that night's folder."""
     data, rank = killed_night
-    run(environment, "--name", "NoSuchCheck")
-    assert not data.exists()
-    assert rank.poll() is not None, "a rank of the killed night still disturbs this one"
-
-
-def test_a_process_of_someone_else_in_a_nights_folder_is_left_alone(tmp_path, environment, killed_night):
     stage = tmp_path / "home" / "runs" / "20260101T000000Z" / "reframe"
-    reader = subprocess.Popen(["sleep", "60"], cwd=stage)
+    reader = subprocess.Popen(["sleep", str(2 * PATIENCE_SECONDS)], cwd=stage)
     try:
-        run(environment, "--name", "NoSuchCheck")
+        code, _, err = run(environment, *arguments)
         assert reader.poll() is None
     finally:
         reader.kill()
         reader.wait()
+    assert not data.exists()
+    assert rank.poll() is not None, "a rank of the killed night still disturbs this one"
+    assert code == 2
+    assert "no case" in err
+    assert arguments[1] in err
+    assert "Traceback" not in err
 
 
 def test_a_series_that_several_cases_share_counts_once_a_night(tmp_path):

@@ -153,7 +153,7 @@ def test_a_whole_file_system_is_one_thing_and_its_series_are_not_told_one_by_one
     )
     assert sorted(words(first)) == [("slower", key) for key in sorted(SCRATCH[:3])]
     assert words(whole) == [("whole file system", "scratch")]
-    assert "slower since 2026-11-17, since HDF5 1.14.3 -> 1.14.5; 8 of 8 series alone" in whole[0].text
+    assert "slower since 2026-11-17, since HDF5 1.14.3 -> 1.14.5; 8 of its 8 series by themselves, too" in whole[0].text
     assert more == []
     assert [(one.kind, one.name, one.text) for one in end] == [("ended", "scratch", "no longer slower as a whole")]
 

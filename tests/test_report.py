@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import subprocess
@@ -156,6 +157,17 @@ def test_every_repeat_is_a_point():
     for picture in (plots.rates, plots.ratios):
         for (_, fewer), (_, more) in zip(picture(three), picture(seven), strict=True):
             assert drawn(more) - drawn(fewer) == 4
+
+
+@pytest.mark.parametrize("values", [(0.9012, 0.9153, 0.9349), (91.4, 100.0, 103.3), (1010.0, 1013.0), (7.0, 25.0)])
+def test_the_labels_of_a_narrow_axis_are_numbers_in_equal_steps(values):
+    points = [plots.Points("particles CC", "1x2 ranks", values, max(values), None)]
+    words = [element.text for element in svgs(plots.picture(points, "rates", ["MiB/s"]))[0].iter() if element.text]
+    labels = [float(word) for word in words if re.fullmatch(r"[\d.]+", word.strip())]
+    steps = [after - before for before, after in itertools.pairwise(labels)]
+    assert steps, "one label is no scale"
+    assert steps == pytest.approx([steps[0]] * len(steps))
+    assert steps[0] > 0
 
 
 def test_rates_are_by_file_system_and_operation_with_the_pattern_as_a_row():

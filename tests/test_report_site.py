@@ -9,6 +9,7 @@ import re
 import resource
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
+import vl_convert
 from assessed import LAST_NIGHT, keys, site
 from click.testing import CliRunner
 from run_reports import one_night, written
@@ -141,6 +143,8 @@ def test_every_link_of_every_page_leads_somewhere_inside_the_report(folder):
     assert len(pages) == 1 + 1 + 3 + 2 + 20 + 1, "overview, scaling, file systems, patterns, series, the night"
     for path, page in pages.items():
         assert len(page.ids) == len(set(page.ids)), path
+        parts = [attributes["aria-label"] for tag, attributes in page.tags if attributes.get("role") == "region"]
+        assert len(parts) == len(set(parts)), (path, "who hears the page cannot tell them apart")
         for link in page.links:
             if link == "data:,":
                 continue
@@ -317,6 +321,17 @@ def test_scaling_is_over_nodes_and_over_ranks_of_all_file_systems_beside_each_ot
     )  # fmt: skip
 
 
+def test_the_points_of_every_scaling_plot_stand_in_one_table(tmp_path):
+    made = site(
+        {f"particles/read/{name}/{n}x1/{p}/hdf5": "steady" for name in "ab" for n in (1, 2) for p in ("CC", "CI")}
+    )
+    text = write_site(made, [], tmp_path / "report").with_name("scaling.html").read_text(encoding="utf-8")
+    sections = text.split("<h2")[1:]
+    assert [section.count("<figure") for section in sections] == [1, 1]
+    assert [section.count("<table") for section in sections] == [1, 1]
+    assert [section.count('<th scope="row">') for section in sections] == [4, 4]
+
+
 def test_patterns_are_beside_each_other_where_they_differ_in_one_thing_only(assessed):
     pairs = zip(assessed.assessment.series, assessed.timelines, strict=True)
     recent = [one for one in (figures.recent(*pair) for pair in pairs) if one and one.state.file_system == "scratch"]
@@ -372,6 +387,15 @@ def test_a_file_system_that_only_all_series_together_show_to_be_slower_is_the_ba
     banner = words.banner(slower, report_site._Pages(made, []).of_tonight)
     assert (banner.word, banner.text) == ("shifted level", "Slower: the whole file system scratch")
     assert banner.lines == ("The whole file system scratch",)
+
+
+def test_how_much_is_slower_is_not_said_of_what_is_invalid(tmp_path):
+    known = {key: [said("ack")] for key in (MUTED, KNOWN)}
+    made = site({MUTED: "shift", KNOWN: "shift", INVALID: "invalid", SLOWER: "steady"}, actions=known)
+    (state,) = made.assessment.file_systems
+    assert state.scope is not None
+    text = Page(write_site(made, [], tmp_path / "report")).text
+    assert state.scope.text not in text
 
 
 def test_cases_without_a_series_are_told_with_their_reasons(assessed, tmp_path):
@@ -562,6 +586,13 @@ def marks(browser: Browser, name: str) -> int:
     return browser.ask(f"document.querySelectorAll('.canvas svg g.{name}_marks > *').length")
 
 
+def test_the_first_night_is_drawn_without_a_complaint(browser, tmp_path):
+    folder = write_site(site({SLOWER: "steady"}, nights=1), [], tmp_path / "report").parent
+    browser.open(page_of(folder, SLOWER), 900)
+    assert browser.complaints() == []
+    assert marks(browser, "nights") == 1
+
+
 def test_the_plots_have_a_mark_for_each_value(folder, assessed, browser):
     for key in (SLOWER, INVALID, WITH_RUN):
         browser.open(page_of(folder, key), 900)
@@ -624,3 +655,16 @@ def test_an_old_report_says_that_it_is_old(folder, browser, tmp_path):
     assert hidden == (days < 2)
     browser.driver.execute_script("document.getElementById('age').dataset.night = '2026-01-01'; sayAge();")
     assert "days ago" in browser.ask("document.getElementById('age').textContent")
+
+
+def test_vega_is_made_once_in_an_environment_of_its_own_and_nothing_is_kept_elsewhere(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda snippet: made.append(snippet) or "vega")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
+    assert [report_site._vega.__wrapped__() for _ in range(2)] == ["vega", "vega"]
+    assert len(made) == 1
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "system"))
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path / "system"))
+    assert [report_site._vega.__wrapped__() for _ in range(2)] == ["vega", "vega"]
+    assert len(made) == 3
+    assert not (tmp_path / "system").exists()

@@ -198,23 +198,6 @@ def test_a_second_set_up_does_nothing(ready: Path) -> None:
     assert after == before
 
 
-def test_a_changed_lock_that_cannot_be_installed_is_an_error_and_the_next_start_mends_it(ready: Path) -> None:
-    lock = ready / "requirements.lock"
-    good = lock.read_text(encoding="utf-8")
-    lock.write_text(f"./nothing-1.0-py3-none-any.whl --hash=sha256:{'0' * 64}\n", encoding="utf-8")
-    try:
-        failed = start(ready)
-        again = start(ready)
-    finally:
-        lock.write_text(good, encoding="utf-8")
-    for done in (failed, again):
-        assert done.returncode == 2
-        assert "the locked packages could not be installed" in done.stderr
-    mended = start(ready)
-    assert mended.returncode == 7, mended.stderr
-    assert "making the Python environment" in mended.stderr
-
-
 def begin(checkout: Path, *arguments: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "IOGAUGE_NO_INSTALL": "1", "XDG_CACHE_HOME": str(checkout.parents[1] / "cache")}
     environment.pop("IOGAUGE_HOME", None)
@@ -228,8 +211,18 @@ def begin(checkout: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def test_two_starts_at_once_set_up_once(ready: Path) -> None:
-    (ready / ".venv" / ".iogauge-stamp").unlink()
+def test_a_changed_lock_that_cannot_be_installed_is_an_error_and_of_two_next_starts_one_mends_it(ready: Path) -> None:
+    lock = ready / "requirements.lock"
+    good = lock.read_text(encoding="utf-8")
+    lock.write_text(f"./nothing-1.0-py3-none-any.whl --hash=sha256:{'0' * 64}\n", encoding="utf-8")
+    try:
+        failed = start(ready)
+        again = start(ready)
+    finally:
+        lock.write_text(good, encoding="utf-8")
+    for done in (failed, again):
+        assert done.returncode == 2
+        assert "the locked packages could not be installed" in done.stderr
     both = [begin(ready) for _ in range(2)]
     said = [process.communicate(timeout=PATIENCE_SECONDS)[1] for process in both]
     assert [process.returncode for process in both] == [7, 7], said

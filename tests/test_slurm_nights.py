@@ -18,7 +18,7 @@ from conftest import PATIENCE_SECONDS, wait_until
 from iogauge.errors import InputError
 from iogauge.night import Night
 from iogauge.nightly import run_night
-from iogauge.scheduler import mpi_type_for, why_ended
+from iogauge.scheduler import mpi_type_for, why_being_ended, why_ended
 
 pytestmark = pytest.mark.cluster
 
@@ -249,6 +249,7 @@ def test_without_slurm_the_night_says_so_at_once(tmp_path, monkeypatch):
     assert not (tmp_path / "home").exists()
 
 
+TOO_LATE = "Unable to create step for job 4: Job/step already completing or completed"
 SLURM_SAID = "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-21T12:49:30"
 
 
@@ -270,6 +271,8 @@ SLURM_SAID = "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-21T12:49:
         ("FAILED", "=>> PBS: job killed: walltime 188 exceeded limit 180", "its time limit was reached"),
         ("EXIT", "TERM_RUNLIMIT: job killed after reaching LSF run time limit.", "its time limit was reached"),
         ("OUT_OF_MEMORY", "", "it was killed for want of memory"),
+        ("COMPLETED", f"srun: error: {TOO_LATE}", "Slurm was ending it"),
+        ("CANCELLED", f"srun: error: {TOO_LATE}", "it was cancelled"),
         ("COMPLETED", "", ""),
         ("FAILED", "particles: error: --dir: no such folder", ""),
         (None, "", ""),
@@ -277,6 +280,19 @@ SLURM_SAID = "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-21T12:49:
 )
 def test_why_a_scheduler_ended_a_job(state, said, cause):
     assert why_ended(state, said) == cause
+
+
+@pytest.mark.parametrize(
+    ("sacct", "cause"),
+    [("60|1", "its time limit was reached"), ("59|1", "Slurm was ending it"), ("", "Slurm was ending it")],
+)
+def test_a_job_that_began_a_step_when_its_time_was_up_is_told_as_that(tmp_path, monkeypatch, sacct, cause):
+    """Slurm calls it COMPLETED: the script has ended by itself, when no step could be begun any more."""
+    (tmp_path / "sacct").write_text(f"#!/bin/sh\necho '{sacct}'\n")
+    (tmp_path / "sacct").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert why_being_ended("4", "Slurm was ending it") == cause
+    assert why_being_ended("4", "it was cancelled") == "it was cancelled"
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,25 @@ def test_alarms_come_worst_first_with_scope_reason_and_software(home):
 
 def test_a_whole_file_system_is_the_headline(home):
     keep(home, STEADY | dict.fromkeys(SCRATCH, "shift"), case("write"))
-    assert shown().startswith("SLOWER: the whole file system scratch (12 series)\n")
+    text = shown()
+    assert text.startswith("SLOWER: the whole file system scratch (12 series)\n")
+    assert text.count("SHIFTED LEVEL") == 3
+    assert "and 9 more alarms: --all" in text
+    assert shown(every=True).count("SHIFTED LEVEL") == 12
+
+
+def test_a_young_series_is_told_by_its_one_night_and_is_not_called_steady(home):
+    noisy, better = "particles/write/disk/1x2/CC/hdf5", "particles/write/scratch/1x2/CC/hdf5"
+    cases = case("write", ratio=0.9), case("write", file_system="scratch", ratio=0.5)
+    row = cases[0].judgement.rows[0].model_copy(update={"verdict": "too noisy", "reason": "too noisy to judge: pairs"})
+    judgement = cases[0].judgement.model_copy(update={"rows": (row, *cases[0].judgement.rows[1:])})
+    keep(home, {noisy: "new", better: "new"}, cases[0].model_copy(update={"judgement": judgement}), cases[1])
+    lines = shown().splitlines()
+    assert "~ disk     1 series too noisy" in lines
+    assert "✓ scratch  steady (1 series)" in lines
+    told = next(line for line in lines if better in line)
+    assert told.startswith("  ▲ improved"), told
+    assert iogauge("show", noisy).output.splitlines()[1] == "~ too noisy to judge: pairs"
 
 
 @pytest.mark.parametrize("kind", ["mute", "ack"])
@@ -133,7 +151,7 @@ def test_80_columns_hold_every_line_and_long_keys_are_not_cut(home):
     for options in ((), ("--all",)):
         output = iogauge("status", *options).output
         assert max(map(len, output.splitlines())) <= 80
-        assert all(key in output for key in [*SCRATCH, DISK[0]])
+        assert all(key in output for key in [DISK[0], *(SCRATCH if options else ())])
     assert all(key in iogauge("status", "--all").output for key in DISK)
 
 
@@ -206,8 +224,12 @@ def test_without_its_folder_a_night_is_told_from_the_history_with_the_nights_bef
     assert (len(before.split()), len(since.split())) == (1 + 6, 5)
     assert "  coincides   " in text
     assert "HDF5 1.14.3 -> 1.14.5" in text
-    assert "slowdown within 14 nights on this series" in text
-    assert f"iogauge history bless {measured} --since 2026-04-04 --why REASON" in " ".join(text.split())
+    assert "within 14 nights on this series" in text
+    advice = " ".join(text.split())
+    command = f"history bless {measured} --site here --since 2026-04-04 --why REASON"
+    assert f"iogauge {command}" in advice
+    blessed = CliRunner().invoke(cli.main, command.split())
+    assert (blessed.exit_code, blessed.output) == (0, "bless: 1 series\n")
     rates = recent_rates(History(), "here", load("here").tonight)
     assert list(rates[measured])[-1] == datetime.date(2026, 4, 8)
     assert len(rates[measured]) == 30

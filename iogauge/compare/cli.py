@@ -35,6 +35,7 @@ from iogauge.compare.shown import print_comparison
 from iogauge.errors import InputError, Refusal
 from iogauge.history.comparisons import record, step_of
 from iogauge.history.database import History
+from iogauge.night import build_failure
 
 #: Where the suite is.
 CHECK = "upgrade.py"
@@ -162,7 +163,7 @@ def compare_command(
         file_system, partition, point = plan.file_system, plan.partition, f"{plan.nodes}x{plan.ranks_per_node}"
     _check_place(site, file_system, partition, point)
     with _ended_by_signals():
-        _check_arms(site, (arm_a, arm_b))
+        check_arms(site, (arm_a, arm_b))
     console = new_console()
     variables: dict[str, object] = {
         "margin": margin,
@@ -246,17 +247,20 @@ def _check_place(site: str, file_system: str | None, partition: str | None, poin
         raise InputError(f"{point} is not on the site's axes there; allowed: {', '.join(sorted(axes))}", key="--point")
 
 
-def _check_arms(site: str, names: tuple[str, str]) -> None:
-    """Build the kernels of arms that are no environs. Raises :class:`InputError` with what there is."""
+def check_arms(site: str, names: tuple[str, str]) -> None:
+    """Load the modules of all, then build the kernels of those that are no environs. Raises :class:`InputError` with what
+    there is."""
     if names[0] == names[1]:
         raise InputError(f"{names[0]} twice; two arms are compared", key="ARM_B")
-    for name in names:
-        arm = arms.resolve(name, site)
-        if arm.kind != "environ":
-            try:
+    meant = [arms.resolve(name, site) for name in names]
+    try:
+        for arm in meant:
+            arms.check_modules(arm)
+        for arm in meant:
+            if arm.kind != "environ":
                 arms.build(arm)
-            except Refusal as refusal:
-                raise InputError(str(refusal)) from refusal
+    except Refusal as refusal:
+        raise InputError(str(refusal)) from refusal
 
 
 def _tell_history(comparison: Comparison, location: str | None) -> str:
@@ -322,6 +326,8 @@ def _left(folder: Path, cause: str) -> tuple[list[tuple[Comparison, Path]], list
         elif (stage / PLAN_FILE).exists():
             found.append((of_folder(stage, stopped="interrupted", problem=cause or why), stage))
             seen.add(stage)
+        elif case["fail_phase"] == "compile_wait":
+            problems.append(f"{case['environ']} in {case['partition']}: {build_failure(case)}")
         elif why or cause:
             problems.append(f"{case['display_name']} in {case['partition']}: {why or cause}")
     for stage in sorted({path.parent for path in (folder / "reframe" / "stage").rglob(PLAN_FILE)} - seen):

@@ -188,7 +188,7 @@ class Driver:
 
     def _count_all(self) -> None:
         """What the arms do otherwise, pattern by pattern: before anything is timed."""
-        done = {one.pattern for one in read_lines(self.counted, Otherwise)}
+        done = {one.pattern for one in read_lines(self.counted, Otherwise) if not one.problem}
         for pattern in self.plan.patterns:
             if pattern.name not in done and not self.signal:
                 one = otherwise(pattern, self.plan.arms, self.plan.ranks, self.folder)
@@ -197,7 +197,7 @@ class Driver:
 
     def _profile_all(self) -> None:
         """What the arms do otherwise in Darshan's eyes, which no measured pair is under."""
-        done = {one.pattern for one in read_lines(self.seen, Profiled)}
+        done = {one.pattern for one in read_lines(self.seen, Profiled) if not one.problem}
         self.logs.mkdir(exist_ok=True)
         # Whatever else the folder's name has in it, a dot stands for.
         only = f"/{re.sub(r'[^A-Za-z0-9_-]', '.', self.folder.resolve().name)}/"
@@ -225,10 +225,12 @@ class Driver:
 
     def _exchange_all(self) -> None:
         """Each arm reads the files of each, its own too, which tells a bad file from one that is only strange."""
-        done = {(one.pattern, one.writer) for one in read_lines(self.exchanged, Exchange)}
+        known = read_lines(self.exchanged, Exchange)
+        done = {(one.pattern, one.writer, one.reader) for one in known if not one.problem}
         for pattern in self.plan.patterns:
             for writer in self.plan.arms:
-                if pattern.kernel in READERS and (pattern.name, writer.name) not in done:
+                asked = {(pattern.name, writer.name, reader.name) for reader in self.plan.arms}
+                if pattern.kernel in READERS and not asked <= done:
                     for one in self._exchange(pattern, writer):
                         append(self.exchanged, one)
                         self.tell(f"{one.pattern}: {one.reader} reads {one.writer}: {one.problem or 'all of it'}")
@@ -304,7 +306,8 @@ class Driver:
 
 def _said(errors: str, kernel: str) -> str:
     """The kernel's own words, else the last ones on stderr."""
-    own = re.findall(rf"^{re.escape(kernel)}: (?:error: )?(.*)$", errors, re.MULTILINE)
+    # Ranks that fail at once may begin a line together.
+    own = re.findall(rf"^{re.escape(kernel)}: (?:.*{re.escape(kernel)}: )?(?:error: )?(.*)$", errors, re.MULTILINE)
     last = [line.strip().removeprefix("iogauge: guard: ") for line in errors.splitlines() if line.strip(" -")][-3:]
     return own[0] if own else " / ".join(last) or "nothing on stderr"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TypeVar
 
@@ -36,3 +37,8 @@ def read_lines(path: Path, model: type[Record]) -> list[Record]:
         except ValidationError as error:
             raise Refusal(f"{path.name}: line {number}: not of a comparison: {error.errors()[0]['msg']}") from error
     return found
+
+
+def read_latest(path: Path, model: type[Record], key: Callable[[Record], Hashable]) -> list[Record]:
+    """The records in ``path``, of those with one key the last: what failed is asked again when a comparison goes on."""
+    return list({key(record): record for record in read_lines(path, model)}.values())

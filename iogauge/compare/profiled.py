@@ -41,17 +41,16 @@ def log_name(pattern: Pattern, arm: Arm, number: int) -> str:
 
 def profiled(pattern: Pattern, logs: Sequence[Path], ranks: int) -> Profiled:
     """Of both arms' logs."""
-    names = tuple(log.name for log in logs)
     try:
         before, after = (_summary(log, ranks) for log in logs)
     except (InputError, Refusal) as problem:
-        return Profiled(pattern=pattern.name, logs=tuple(n for n, log in zip(names, logs, strict=True) if log.exists()),
-                        problem=str(problem))  # fmt: skip
+        there = tuple(log.name for log in logs if log.exists())
+        return Profiled(pattern=pattern.name, logs=there, problem=str(problem))
     return Profiled(
         pattern=pattern.name,
         differences=differences(before, after),
         metadata=metadata_shares(before, after),
-        logs=names,
+        logs=tuple(log.name for log in logs),
     )
 
 

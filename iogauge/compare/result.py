@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from iogauge import placement
 from iogauge.compare.exchange import Exchange, sizes, unreadable
-from iogauge.compare.lines import read_lines
+from iogauge.compare.lines import read_latest
 from iogauge.compare.otherwise import Otherwise
 from iogauge.compare.plan import EXCHANGES_FILE, OTHERWISE_FILE, PLAN_FILE, PROFILED_FILE, RUNS_FILE, Plan
 from iogauge.compare.profiled import Profiled, why_none
@@ -146,9 +146,9 @@ def of_folder(folder: Path, *, stopped: Stopped, problem: str = "") -> Compariso
     plan = Plan.model_validate_json((folder / PLAN_FILE).read_bytes())
     try:
         runs = read_runs(folder / RUNS_FILE)
-        exchanges = read_lines(folder / EXCHANGES_FILE, Exchange)
-        otherwise = read_lines(folder / OTHERWISE_FILE, Otherwise)
-        profiled = read_lines(folder / PROFILED_FILE, Profiled)
+        exchanges = read_latest(folder / EXCHANGES_FILE, Exchange, lambda one: (one.pattern, one.writer, one.reader))
+        otherwise = read_latest(folder / OTHERWISE_FILE, Otherwise, lambda one: one.pattern)
+        profiled = read_latest(folder / PROFILED_FILE, Profiled, lambda one: one.pattern)
     except Refusal as refusal:
         return summarise(plan, [], stopped="broken", problem=str(refusal))
     return summarise(plan, runs, exchanges, otherwise, profiled, stopped=stopped, problem=problem)
@@ -279,23 +279,28 @@ def next_steps(comparison: Comparison) -> str:
     """A paragraph for who reads it: what it means, and what to do."""
     if comparison.stopped == "broken" or not comparison.results:
         problem = comparison.problem or "no pair was finished"
-        again = f"{RESUME} goes on" if comparison.stopped == "interrupted" else "Mend that and compare again"
-        return f"There is no verdict: {problem}. {again}."
+        goes_on = f"{RESUME} goes on" + " with the runs that are kept" * bool(comparison.arms)
+        if comparison.stopped != "interrupted":
+            goes_on = "Mend that and compare again" + f", or {goes_on}" * bool(comparison.arms)
+        return f"There is no verdict: {problem}. {goes_on}."
     words = []
     if strange := unreadable(comparison.exchanges):
         words.append(f"Files do not pass from one to the other: {strange[0]}{' (and more)' * (len(strange) > 1)}.")
     if slower := [result for result in comparison.results if result.slower]:
+        are = "are" if len(slower) > 1 else "is"
         words.append(
-            f"{len(slower)} of {len(comparison.results)} operations are slower; most so {_worst(slower)}. "
+            f"{len(slower)} of {len(comparison.results)} operations {are} slower; most so {_worst(slower)}. "
             f"{_cause(comparison, slower)} Keep the old version as the default until the cause is known."
         )
     if comparison.stopped == "interrupted":
         words.append(f"It was interrupted: {comparison.problem or 'stopped'}. {RESUME} goes on where it was.")
-    if left := [result.observed for result in comparison.results if result.observed.finding == "undecided"]:
+    undecided = [result for result in comparison.results if result.observed.finding == "undecided"]
+    if left := [result.observed for result in undecided if not result.slower]:
         least = max(found.provable for found in left)
         known = f"at worst, {percent(least)} slower is not ruled out" if least < 1 else "of some nothing is known yet"
+        are = "are" if len(left) > 1 else "is"
         words.append(
-            f"{len(left)} are undecided: {known}. More time decides "
+            f"{len(left)} {are} undecided: {known}. More time decides "
             f"(iogauge compare with the same arms, --resume latest and --time-limit), or a wider --margin from the start; a "
             f"quieter file system does it sooner."
         )

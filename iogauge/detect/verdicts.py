@@ -416,9 +416,9 @@ class _Run:
             return
         ordinary = np.isfinite(self.rates[: night + 1, column]) & (self.slots[: night + 1, column] == 0)
         began = int(np.flatnonzero(ordinary)[-noise.SHORT_NIGHTS :][0]) if ordinary.any() else night
-        high = self.rates[began : night + 1, column] > step.level[column]
-        began += int(np.argmax(high))
         before, after = float(step.level[column]), float(self.bank.level[column])
+        high = self.rates[began : night + 1, column] > 0.5 * (before + after)
+        began += int(np.argmax(high))
         if after <= self.anchor[column] + RISE_SCALES * step.scale[column]:
             return  # Back where it belongs is no improvement.
         if self._is_open(column):

@@ -20,6 +20,7 @@ from iogauge.history.database import History
 from iogauge.history.ingest import Outcome, ingest, nights_in
 from iogauge.history.reading import count_by_series, list_series
 from iogauge.history.schema import cases, marks, runs
+from iogauge.plain import one_line
 from iogauge.terminal import STYLES
 
 
@@ -289,7 +290,7 @@ def said_command(key: str, site: str, location: str | None) -> None:
     if key and key not in known:
         raise InputError(f"no series {key!r} of site {site}; iogauge history series lists them", key="KEY")
     for _, cells in sorted(lines, key=lambda line: line[0]):
-        table.add_row(*map(escape, cells))
+        table.add_row(*(escape(one_line(cell)) for cell in cells))
     new_console().print(table)
 
 

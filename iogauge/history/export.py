@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,6 +64,9 @@ def export(connection: Connection, path: Path, site: str | None = None) -> int:
     writers = {".parquet": parquet.ParquetWriter, ".csv": csv.CSVWriter}
     if path.suffix not in writers:
         raise InputError("a name that ends in .parquet or .csv is expected", file=path)
+    if site is not None and not list_series(connection, site):
+        known = ", ".join(sorted({one.site for one in list_series(connection)})) or "none"
+        raise InputError(f"no series of {site!r} in the history; it has those of: {known}", key="--site")
     count = 0
     with _whole(path) as file, writers[path.suffix](file, TABLE) as writer:
         for rows in _batches(connection, site):
@@ -73,15 +77,22 @@ def export(connection: Connection, path: Path, site: str | None = None) -> int:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of ``path`` when all went well."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+    """A file that takes the place of ``path`` when all went well; a link stays one."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise InputError("is not a regular file; it or a new one is expected", file=path)
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=path) from error
+    with os.fdopen(handle, "wb") as file:
         try:
             yield file
             file.close()
-            Path(file.name).chmod(0o644)
-            Path(file.name).replace(path)
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
         except BaseException:
-            Path(file.name).unlink(missing_ok=True)
+            Path(name).unlink(missing_ok=True)
             raise
 
 

@@ -29,6 +29,9 @@ _OF_MARKS = "m"
 #: A mute that nobody remembers hides a slow file system for good.
 LONGEST_MUTE_DAYS = 366
 
+#: And so does a maintenance window of years, which a mistyped year makes.
+LONGEST_MAINTENANCE_DAYS = 366
+
 
 @dataclass(frozen=True)
 class Action:
@@ -217,6 +220,10 @@ def maintain(history: History, window: Maintenance) -> None:
     _check_signed(window.who, window.why)
     if window.ends <= window.begins:
         raise InputError("has to be later than its begin", key="end")
+    if window.ends - window.begins > LONGEST_MAINTENANCE_DAYS * 86400:
+        raise InputError(
+            f"is more than {LONGEST_MAINTENANCE_DAYS} days after its begin; nothing would alarm", key="end"
+        )
     with history.writing() as connection:
         if window.file_system is not None:
             _check_file_system(connection, window.site, window.file_system)
@@ -263,6 +270,7 @@ def rename(
         raise InputError(f"{new!r}; another name than {old!r}, without /, is expected", key="NEW")
     with history.writing() as connection:
         _check_file_system(connection, site, old)
+        _check_never_together(connection, site, old, new)
         joined = moved = 0
         mine = series.c.site == site
         for row in connection.execute(select(series).where(mine, series.c.file_system == old)).all():
@@ -286,6 +294,18 @@ def rename(
         mark = {"id": next_id(connection, marks), "site": site, "kind": "rename", "file_system": old, "new_name": new}
         connection.execute(insert(marks), [mark | {"begins": now, "at": now, "who": who, "why": why}])
     return Renamed(moved, joined)
+
+
+def _check_never_together(connection: Connection, site: str, old: str, new: str) -> None:
+    """Two names in one run are two file systems: joined, their nights could not be told apart any more."""
+    of = [select(cases.c.run_id).where(cases.c.file_system == name) for name in (old, new)]
+    both = select(func.max(runs.c.night)).where(runs.c.site == site, *(runs.c.id.in_(one) for one in of))
+    night = connection.execute(both).scalar()
+    if night is not None:
+        raise InputError(
+            f"{new!r}: it was measured beside {old!r}, on {night} last: these are two file systems; nothing was changed",
+            key="NEW",
+        )
 
 
 def _going_on(connection: Connection, row: Row[Any], key: str, same_configuration: bool) -> int | None:

@@ -99,7 +99,8 @@ class _Known:
         assert self.tonight.assessment is not None
         mine = [state for state in self.states.values() if state.file_system == one.name]
         judged = sum(state.word not in ("no reference", "invalid") for state in mine)
-        return f"{of_file_system(self.tonight.assessment, one)}; {len(one.scope.keys)} of {judged} series alone"
+        alone = f"{len(one.scope.keys)} of its {judged} series by themselves, too"
+        return f"{of_file_system(self.tonight.assessment, one)}; {alone}"
 
     def _stays_whole(self, name: str) -> bool:
         """Is it still so, or was it not looked at, or is it only that somebody knows?"""

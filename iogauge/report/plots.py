@@ -18,7 +18,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from iogauge.judge import Limits, RatioRow, Row
 from iogauge.measurement import Unit
@@ -47,6 +47,9 @@ _STYLE: dict[Any, Any] = {
 _WIDTH_INCHES = 4.2
 _NAME_INCHES = 0.19
 _SERIES_INCHES = 0.125
+
+#: A logarithmic axis from a value to less than so many times that has too few powers: its labels are in equal steps.
+_NARROW_SPAN = 4
 
 
 @dataclass(frozen=True)
@@ -215,10 +218,13 @@ def _log_axis(axes: Axes, values: Sequence[float]) -> None:
     axes.set_xscale("log")
     span = max(values) / min(values)
     axes.set_xlim(min(values) * span**-0.03 / 1.02, max(values) * span**0.06 * 1.02)
-    subs = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7) if span < 4 else (1, 2, 5) if span < 40 else (1, 3) if span < 200 else (1,)
-    axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    if span < _NARROW_SPAN:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+    else:
+        subs = (1, 2, 5) if span < 40 else (1, 3) if span < 200 else (1,)
+        axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.tick_params(axis="x", labelsize=8)
 
 
@@ -232,7 +238,7 @@ def _svg(figure: Figure, label: str) -> str:
         text = text.replace(colour, f"var(--series-{number})")
     text = text.replace(_ALARM, "var(--bad)").replace(_INK, "currentColor")
     text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->\s*", "", text, flags=re.DOTALL)
-    text = re.sub(r"(-?\d+\.\d{2})\d+", r"\1", text)
+    text = re.sub(r"<[^>]*>", lambda element: re.sub(r"(-?\d+\.\d{2})\d+", r"\1", element[0]), text)  # no label
     head, rest = text.split(">", 1)
     head = re.sub(r' (?:width|height|version|xmlns:xlink)="[^"]*"', "", head)
     # Names inside a picture repeat from picture to picture; made different, one picture's marker is not another's.

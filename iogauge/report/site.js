@@ -9,7 +9,7 @@ const config = {
   axis: { labelColor: "var(--soft)", titleColor: "var(--ink)", gridColor: "var(--line)", domainColor: "var(--line)",
     tickColor: "var(--line)", labelFontSize: 12, titleFontSize: 12, titleFontWeight: 600 },
   legend: { labelColor: "var(--ink)", titleColor: "var(--ink)", labelFontSize: 12, titleFontSize: 12, orient: "bottom",
-    symbolStrokeWidth: 2, symbolSize: 90, columns: 3, labelLimit: 140 },
+    symbolStrokeWidth: 2, symbolSize: 90, columns: 4, labelLimit: 140 },
   range: { category: [1, 2, 3, 4, 5, 6].map((n) => `var(--series-${n})`),
     symbol: ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"] },
 };
@@ -38,6 +38,7 @@ const datasets = {
     }));
     return {
       nights,
+      reference: nights.some((night) => night.reference !== null) ? nights : [],
       repeats: days.flatMap((day, n) => repeats(n).map((value) => ({ date: at(day), rate: value }))),
       maintenance: data.maintenance.map((day) => ({ from: at(day - 0.5), to: at(day + 0.5) })),
       invalid: data.invalid.map(([day, why]) => ({ date: at(day), why })),

@@ -6,23 +6,25 @@ import datetime
 import functools
 import json
 import shutil
+import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import numpy as np
-import vl_convert
 from filelock import FileLock
 from markupsafe import Markup
 
 from iogauge import __version__, report
 from iogauge.assess.record import Assessed, FileSystemState, Timeline
 from iogauge.errors import InputError
-from iogauge.night import Case, Night
+from iogauge.night import Case, Night, write_whole
 from iogauge.report import figures, words
 from iogauge.report.templates import environment
 from iogauge.report.words import Evidence, Shown
@@ -365,8 +367,19 @@ def _write_assets(environment: jinja2.Environment, folder: Path) -> None:
 
 @functools.cache
 def _vega() -> str:
-    """Vega-Embed with all that it needs, as one script; takes two seconds to make."""
+    """Vega-Embed with all that it needs, as one script. It takes two seconds to make, so that it is kept in the environment of
+    the package that makes it, where that is one of its own and can be written."""
+    kept = Path(sys.prefix) / "share" / "iogauge" / f"vega-{version('vl-convert-python')}.js"
+    with suppress(OSError, UnicodeDecodeError):
+        return kept.read_text(encoding="utf-8")
+    import vl_convert  # loads a JavaScript engine
+
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    with suppress(OSError, InputError):
+        if sys.prefix == sys.base_prefix:
+            return bundle
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(kept, bundle)
     return bundle
 
 

@@ -14,7 +14,7 @@ from iogauge.assess.record import Assessment, Move, SeriesState, Timeline
 from iogauge.judge import Row
 from iogauge.night import NIGHTS_FOR_A_REFERENCE, Case, Night
 from iogauge.terminal import STYLES
-from iogauge.verdict import Told, of_file_system, percent, told
+from iogauge.verdict import Told, of_file_system, percent, site_option, told
 
 #: Verdicts, worst first: slower storage goes before what could not be measured.
 _WORDS = (
@@ -98,9 +98,14 @@ class Shown:
         return self.told.alarm
 
     @property
+    def slower(self) -> bool:
+        """Is it slower than it was, whoever knows of it?"""
+        return self.word in ("shifted level", "regressed")
+
+    @property
     def known(self) -> bool:
         """Is it slower, and an operator has said that it is known, or asked for silence?"""
-        return self.word in ("shifted level", "regressed") and not self.alarm
+        return self.slower and not self.alarm
 
     @property
     def notable(self) -> bool:
@@ -207,7 +212,7 @@ _NOISE = Step("More repeats, or a second run at another hour", "scripts/nightly 
 
 def next_steps(shown: Shown, site: str) -> list[Step]:
     """What to do next about a series, most useful first."""
-    key, at = shlex.quote(shown.state.key), "" if site == "local" else f" --site {shlex.quote(site)}"
+    key, at = shlex.quote(shown.state.key), site_option(site)
     move = shown.state.move
     look = [Step("See the evidence of the last night", f"iogauge show latest {key}")]
     look += [Step(f"The job's files are in {shown.evidence.case.stage}")] if shown.evidence else []

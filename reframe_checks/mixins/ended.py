@@ -7,7 +7,7 @@ from signal import SIGHUP, SIGINT, SIGKILL, SIGTERM
 import reframe as rfm
 from reframe.core.builtins import run_before
 
-from iogauge.scheduler import SLURM, why_cancelled, why_ended
+from iogauge.scheduler import SLURM, why_being_ended, why_cancelled, why_ended
 
 
 class Ended(rfm.RegressionTestPlugin):
@@ -32,6 +32,7 @@ class Ended(rfm.RegressionTestPlugin):
         said = re.findall(rf"^(?:iogauge: guard|{self.voice or self.kernel}: error): (.*)$", errors, re.MULTILINE)
         cause = why_ended(self.job.state, errors)
         if cause:
+            cause = why_being_ended(self.job.jobid, cause)
             return f"the job was ended before its time: {cause}{self._why_cancelled()}"
         ended = (
             f"the {self.called} ended with exit code {text}" if text else f"the job ended before the {self.called} did"

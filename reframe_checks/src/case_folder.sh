@@ -11,7 +11,8 @@
 #
 #   iogauge_layout FILE_SYSTEM_TYPE [ARGUMENT...]      sets the folder's layout as the site asks, and records what it is then
 #   iogauge_data_file_layout FILE_SYSTEM_TYPE          records that of a data file that the kernel made
-#   iogauge_ended CODE                                 records how the kernel ended; if badly, also what is free by then
+#   iogauge_ended CODE                                 records how the kernel ended; if badly, also what is free by then, and
+#                                                      whether a quota has been used up
 #   iogauge_darshan LIBRARY PROGRAM                    refuses what cannot be run under Darshan by preloading LIBRARY
 #   iogauge_once_more NAME COMMAND...                  after a measured run that ended well, one more in the folder NAME of the
 #                                                      case's; keeps NAME.out, and NAME_exit_code.txt if it ended badly
@@ -67,6 +68,7 @@ iogauge_case_folder() {
 
     IOGAUGE_CASE_DIR=$(mktemp -u "$path/iogauge-case.XXXXXXXX")
     export IOGAUGE_CASE_DIR
+    iogauge_bytes=$bytes
     iogauge_name_file=$PWD/case_folder.txt
     printf '%s\n' "$IOGAUGE_CASE_DIR" >"$iogauge_name_file" || iogauge_refuse "the stage folder $PWD cannot be written"
     # A second signal must not end the removal.
@@ -145,10 +147,19 @@ iogauge_ended() {
     [ "$1" -ne 0 ] || return 0
     said=$(LC_ALL=C timeout 20 df -h --output=avail,size -- "$IOGAUGE_CASE_DIR" 2>&1)
     case $? in
-        0) said=$(printf '%s\n' "$said" | awk 'END { print $1 " of " $2 " are free there" }') ;;
+        0) said=$(printf '%s\n' "$said" | awk 'END { print $1 " of " $2 " are free there" }')$(iogauge_over_quota) ;;
         124) said="df gives no answer there" ;;
     esac
     printf 'afterwards %s\n' "$said" >free_afterwards.txt
+}
+
+# Free space says nothing of a quota, and MPI-IO does not pass on why a write failed. Nothing is written for this question, and
+# where a file system cannot reserve space it has no answer.
+iogauge_over_quota() {
+    local said room=$IOGAUGE_CASE_DIR/room
+    said=$(LC_ALL=C timeout 20 fallocate -l "$iogauge_bytes" "$room" 2>&1)
+    [[ $said != *'quota exceeded'* ]] || printf ', and %s bytes more are refused: %s' "$iogauge_bytes" "${said##*: }"
+    rm -f -- "$room"
 }
 
 # Run it with a time limit: tools of file systems hang when their servers do. Its output is only shown when it fails.

@@ -48,21 +48,22 @@ def site_names() -> list[str]:
 
 def scripts_of_all(sites: list[str], work: Path) -> dict[str, dict[str, str]]:
     """Site to :func:`scripts_of` it."""
-    with ThreadPoolExecutor(2) as pool:
-        found = pool.map(lambda site: scripts_of(site, work / site), sites)
-        return dict(zip(sites, found, strict=True))
-
-
-def scripts_of(site: str, work: Path) -> dict[str, str]:
-    """File name to job script, from a dry run in the new folder ``work``."""
-    work.mkdir()
     environment = {**os.environ, **ENVIRONMENT, "PATH": f"{HERE / 'stand_ins'}:{os.environ['PATH']}"}
     environment.pop(NIGHT_VARIABLE, None)
     environment["IOGAUGE_DARSHAN"] = ""
+    partitions = _partitions(sites, environment)
+    with ThreadPoolExecutor(2) as pool:
+        found = pool.map(lambda site: scripts_of(site, partitions[site], work / site, environment), sites)
+        return dict(zip(sites, found, strict=True))
+
+
+def scripts_of(site: str, partitions: list[Site], work: Path, environment: dict[str, str]) -> dict[str, str]:
+    """File name to job script, from a dry run in the new folder ``work``."""
+    work.mkdir()
     command = [Path(sys.executable).parent / "reframe", "-C", CHECKOUT / "site_configs" / f"{site}.py"]
     command += ["-c", CHECKOUT / "reframe_checks" / "particles.py", "-c", CHECKOUT / "reframe_checks" / "metadata.py"]
     command += ["--dry-run", "--prefix", work, "--report-file", work / "report.json", "--nocolor"]
-    command += [word for name in _cases(_partitions(site, environment)) for word in ("-n", name)]
+    command += [word for name in _cases(partitions) for word in ("-n", name)]
     done = subprocess.run(
         [*map(str, command)], cwd=work, env=environment, capture_output=True, text=True, check=False, timeout=300
     )
@@ -96,17 +97,18 @@ def accept(site: str, found: dict[str, str]) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _partitions(site: str, environment: dict[str, str]) -> list[Site]:
-    """The site's models, read in another process: a configuration may look at the environment."""
+def _partitions(sites: list[str], environment: dict[str, str]) -> dict[str, list[Site]]:
+    """The sites' models, read in another process: a configuration may look at the environment."""
     code = (
         "import json, sys; from iogauge.nightly import read_site_configuration as read; "
-        "print(json.dumps([s.model_dump(mode='json') for s in read(sys.argv[1]).values()]))"
+        "print(json.dumps([[s.model_dump(mode='json') for s in read(site).values()] for site in sys.argv[1:]]))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, site], env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code, *sites], env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    return [Site.model_validate(found) for found in json.loads(done.stdout)]
+    read = [[Site.model_validate(found) for found in partitions] for partitions in json.loads(done.stdout)]
+    return dict(zip(sites, read, strict=True))
 
 
 def _cases(partitions: list[Site]) -> list[str]:
