@@ -52,7 +52,7 @@ def said(kind: Any, days_ago: int = 1, **until: Any) -> Action:
         ("shift", SHIFTED, 1),
         ("steady", "pass", 0),
         ("bad", "transient (1 of 7 nights)", 0),
-        ("improved", "improved since 2026-11-10, 39 % above 405 MiB/s", 0),
+        ("improved", "improved since 2026-11-13, 39 % above 405 MiB/s", 0),
         ("new", "no reference (1 of 14 nights)", 0),
     ],
 )
