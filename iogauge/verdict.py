@@ -135,7 +135,8 @@ def of_file_system(assessment: Assessment, file_system: FileSystemState) -> str:
         return scope.text
     lost = f"{percent(median(move.drop for move in moves))} slower" + (f" since {scope.began}" if scope.began else "")
     common = [change for change in moves[0].changes if all(change in move.changes for move in moves)]
-    known = "" if not slow or any(state.alarm for state in slow) else "; known"
+    news = any(state.alarm for state in slow) if slow else file_system in assessment.slower_as_a_whole
+    known = "" if news or file_system.date != assessment.night else "; known"
     return f"{scope.text}{' is' if scope.whole else ':'} {lost}{_since(common)}{known}"
 
 

@@ -592,3 +592,105 @@ def test_two_series_are_no_file_system_and_new_ones_have_no_scope(sqlite_site):
     sqlite_site.nights([(night, {key(n, "new"): [100.0] for n in range(5)}) for night in range(25, 30)])
     assert sqlite_site.assess().file_systems == ()
     assert plain(sqlite_site.tonight(29)) == plain(sqlite_site.assess())
+
+
+class TestTogether:
+    """What is said of every series of a file system is said of the file system, also where only all together tell."""
+
+    keys = tuple(key(number) for number in range(8))
+    rates = 100 * np.exp(0.12 * np.random.default_rng(5).standard_normal((90, 8)))
+
+    @pytest.fixture
+    def slow(self, sqlite_site: Site) -> Site:
+        """Eight series that have lost 15 % for three nights: none is told alone, all together are."""
+        self.nights(sqlite_site, 0, 57, 1.0)
+        self.nights(sqlite_site, 57, 60)
+        assert self.told(sqlite_site, 59) == (["disk"], [])
+        return sqlite_site
+
+    def nights(self, site: Site, first: int, last: int, factor: float = 0.85) -> None:
+        rates = (factor * self.rates)[:, :, None].tolist()
+        site.nights([(night, dict(zip(self.keys, rates[night], strict=True))) for night in range(first, last)])
+
+    def told(self, site: Site, night: int) -> tuple[list[str], list[str]]:
+        """The file systems that are slower as a whole, and the series that alarm: exit code 1 where there is any."""
+        found = site.tonight(night)
+        return [one.name for one in found.slower_as_a_whole], [one.key for one in found.alarms]
+
+    def told_later(self, site: Site) -> list[tuple[list[str], list[str]]]:
+        """The same of the coming nights, on which all stay as slow as they are."""
+        later = []
+        for night in range(60, 68):
+            self.nights(site, night, night + 1)
+            later.append(self.told(site, night))
+        assert plain(site.tonight(67)) == plain(site.assess())
+        return later
+
+    def test_without_a_word_it_is_told_night_after_night_and_some_series_with_it(self, slow):
+        later = self.told_later(slow)
+        assert all(whole == ["disk"] for whole, _ in later)
+        assert later[-1][1]
+
+    def test_a_bless_of_all_series_ends_it_at_once(self, slow):
+        slow.say("bless", "particles/*/disk/*", moment(59, 33), since=moment(57, 24))
+        assert self.told(slow, 59) == ([], [])
+        assert self.told_later(slow) == [([], [])] * 8
+        (move,) = slow.assess().file_systems[0].moves
+        assert (move.began, move.ended, move.how) == (day(57), day(60), "blessed by anna: ticket")
+
+    def test_a_bless_of_most_series_one_after_the_other_ends_it_with_the_fifth_of_eight(self, slow):
+        for number in range(5):
+            assert self.told(slow, 59)[0] == ["disk"]
+            slow.say("bless", self.keys[number], moment(59, 33), since=moment(57, 24))
+        assert self.told(slow, 59)[0] == []
+
+    def test_a_bless_of_one_series_takes_that_one_out(self, slow):
+        slow.say("bless", self.keys[0], moment(59, 33), since=moment(57, 24))
+        later = self.told_later(slow)
+        assert all(whole == ["disk"] and self.keys[0] not in alone for whole, alone in later)
+        assert later[-1][1]
+
+    def test_a_bless_from_before_it_began_does_not_end_it(self, sqlite_site):
+        self.nights(sqlite_site, 0, 57, 1.0)
+        for number, night in enumerate((40, 40, 40, 40, 59)):
+            if night == 59:
+                self.nights(sqlite_site, 57, 60)
+            sqlite_site.say("bless", self.keys[number], moment(night, 33), since=moment(night - 3, 24))
+        assert self.told(sqlite_site, 59)[0] == ["disk"]
+
+    def test_another_configuration_of_all_series_ends_it(self, slow):
+        slow.fingerprint = dict.fromkeys(self.keys, "another")
+        self.nights(slow, 60, 73)
+        for night in range(73, 77):  # from the second of these on there is a reference again
+            self.nights(slow, night, night + 1)
+            assert self.told(slow, night) == ([], [])
+
+    def test_an_ack_of_all_series_is_an_ack_of_the_file_system_and_of_each_that_is_told_later(self, slow):
+        slow.say("ack", "particles/*/disk/*", moment(59, 33))
+        assert self.told(slow, 59) == ([], [])
+        assert self.told_later(slow) == [([], [])] * 8
+        found = slow.assess()
+        assert found.counts["shifted level"]
+        move = found.file_systems[0].move
+        assert move is not None
+        assert move.acknowledged is not None
+        assert (move.acknowledged.who, move.acknowledged.on) == ("anna", day(59))
+
+    def test_an_ack_of_all_series_but_one_is_none_of_the_file_system(self, slow):
+        for number in range(7):
+            slow.say("ack", self.keys[number], moment(59, 33))
+        assert self.told(slow, 59)[0] == ["disk"]
+
+    def test_what_begins_after_an_ack_and_a_recovery_is_news(self, slow):
+        slow.say("ack", "*", moment(59, 33))
+        self.nights(slow, 60, 72, 1.0)
+        assert self.told(slow, 71) == ([], [])
+        self.nights(slow, 72, 76, 0.75)
+        assert self.told(slow, 75)[0] == ["disk"]
+
+    def test_a_mute_of_all_series_holds_until_its_end(self, slow):
+        slow.say("mute", "*", moment(59, 33), until=moment(63, 12))
+        assert self.told(slow, 59) == ([], [])
+        later = self.told_later(slow)
+        assert later[:3] == [([], [])] * 3
+        assert all(whole == ["disk"] for whole, _ in later[3:])

@@ -126,6 +126,19 @@ def test_a_slowdown_that_comes_and_goes_is_found_and_stays_until_it_is_gone(hit)
     assert sum(one.finding is None for one in judge([series(logs) for logs in made]).verdicts) >= 19
 
 
+@pytest.mark.parametrize(("every", "factor"), [(3, 0.5), (3, 0.4), (4, 0.5)])
+def test_a_slowdown_of_one_night_in_a_few_is_found_within_weeks_and_stays_until_it_is_gone(every, factor):
+    start, nights = 90, 42
+    factors = np.concatenate((np.where(np.arange(nights) % every == 0, factor, 1.0), np.ones(30)))
+    made = [slowed(noise(start + nights + 30, seed, bad=0.03), start, factors) for seed in range(15)]
+    during = judge([series(logs[: start + nights]) for logs in made]).verdicts
+    told = [one.finding for one in during if one.finding is not None]
+    assert len(told) >= 11
+    assert np.median([one.drop for one in told]) == pytest.approx(1 - factor, abs=0.06)
+    assert all(one.comes_and_goes for one in told)
+    assert sum(one.finding is None for one in judge([series(logs) for logs in made]).verdicts) >= 14
+
+
 def test_a_first_reference_that_fell_is_that_of_the_nights_before():
     assert last(slowed(quiet(18), 6, 0.5)).word == "shifted level"
     detector = NightlyDetector()

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 import vl_convert
-from assessed import LAST_NIGHT, site
+from assessed import LAST_NIGHT, keys, site
 from click.testing import CliRunner
 from conftest import wait_until
 from run_reports import one_night, written
@@ -381,6 +381,16 @@ def test_a_whole_file_system_is_told_in_one_line(assessed):
         "The whole file system scratch is 20 % slower since 2026-11-20, since HDF5 1.14.3 -> 1.14.5",
     )
     assert told(whole.model_copy(update={"keys": (KNOWN, MUTED)})) == (), "all of it is known"
+
+
+def test_a_file_system_that_only_all_series_together_show_to_be_slower_is_the_banner(assessed):
+    made = site(dict.fromkeys(keys(["scratch"], 4), "steady"))
+    scope = Scope(text="the whole file system scratch", keys=(), began=LAST_NIGHT, whole=True)
+    (state,) = made.assessment.file_systems
+    slower = made.assessment.model_copy(update={"file_systems": (state.model_copy(update={"scope": scope}),)})
+    banner = words.banner(slower, report_site._Pages(made, []).of_tonight)
+    assert (banner.word, banner.text) == ("shifted level", "Slower: the whole file system scratch")
+    assert banner.lines == ("The whole file system scratch",)
 
 
 def test_how_much_is_slower_is_not_said_of_what_is_invalid(tmp_path):

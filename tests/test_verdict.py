@@ -12,7 +12,7 @@ from rich.console import Console
 from samples import case, judgement, make_night, record, site_bands
 
 from iogauge import report, terminal
-from iogauge.assess.record import Assessment, FileSystemState, Move, Scope
+from iogauge.assess.record import Assessment, FileSystemState, Move, Said, Scope
 from iogauge.detect import Action
 from iogauge.night import Night
 from iogauge.notify.junit import as_xml
@@ -52,7 +52,7 @@ def said(kind: Any, days_ago: int = 1, **until: Any) -> Action:
         ("shift", SHIFTED, 1),
         ("steady", "pass", 0),
         ("bad", "transient (1 of 7 nights)", 0),
-        ("improved", "improved since 2026-11-10, 39 % above 405 MiB/s", 0),
+        ("improved", "improved since 2026-11-13, 39 % above 405 MiB/s", 0),
         ("new", "no reference (1 of 14 nights)", 0),
     ],
 )
@@ -71,7 +71,7 @@ def test_a_shifted_level_says_since_when_by_how_much_and_since_what():
     assert told.alarm
 
 
-def slower_together(known: Assessment) -> Assessment:
+def slower_together(known: Assessment, acknowledged: Said | None = None) -> Assessment:
     """The same on a file system that is slower by the evidence of all its series, and by that of none alone."""
     began = LAST_NIGHT - datetime.timedelta(days=2)
     whole = FileSystemState(
@@ -80,7 +80,7 @@ def slower_together(known: Assessment) -> Assessment:
         reason="20 % slower",
         date=LAST_NIGHT,
         threshold=4.0,
-        moves=(Move(slower=True, began=began, found=LAST_NIGHT, before=1.0, after=0.8),),
+        moves=(Move(slower=True, began=began, found=LAST_NIGHT, before=1.0, after=0.8, acknowledged=acknowledged),),
         scope=Scope(text="the whole file system disk", keys=(), began=began, whole=True),
     )
     return known.model_copy(update={"file_systems": (whole,)})
@@ -96,6 +96,15 @@ def test_a_file_system_that_only_all_series_together_show_to_be_slower_is_an_ala
     muted = night(slower_together(assessment("steady", said("mute", until=datetime.date(2026, 12, 1)))))
     assert muted.exit_code == 0
     assert Tonight("test", muted.assessment, muted).exit_code == 0
+
+
+def test_a_file_system_that_was_acknowledged_as_a_whole_is_known_and_no_alarm():
+    known = slower_together(assessment("steady"), Said(kind="ack", who="kim", why="ticket", on=LAST_NIGHT))
+    found = night(known)
+    told = Tonight("test", found.assessment, found)
+    assert (found.exit_code, told.exit_code) == (0, 0)
+    assert list(of_file_systems(known)) == ["the whole file system disk is 20 % slower since 2026-11-18; known"]
+    assert "<failure" not in as_xml(told)
 
 
 @pytest.mark.parametrize(

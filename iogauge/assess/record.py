@@ -178,7 +178,8 @@ class Assessment(_Value):
         mine = [state for state in self.tonight if state.file_system == one.name]
         if one.scope.keys:
             return any(state.alarm for state in mine)
-        return not all(state.muted for state in mine)
+        known = one.move is not None and one.move.acknowledged is not None
+        return not known and not all(state.muted for state in mine)
 
 
 @dataclass(frozen=True)

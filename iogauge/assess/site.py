@@ -49,11 +49,12 @@ def assess_nights(
         tracks[file_system_of(one.history.key)].append(track)
     fused = {name: detect.fuse(some) for name, some in tracks.items()}
     enough = [history for name, one in fused.items() if (history := one.history(name)) is not None]
+    said = {one.key: detect.said_together(fused[one.key], tracks[one.key], actions or {}) for one in enough}
     together = {
         verdict.key: Together(verdict, detect.maintenance_hints(fused[verdict.key]))
-        for verdict in detect.judge_together(enough).verdicts
+        for verdict in detect.judge_together(enough, said).verdicts
     }
-    assessment = assessment_of(site, night, series, judged.verdicts, together, notes=notes)
+    assessment = assessment_of(site, night, series, judged.verdicts, together, actions or {}, notes=notes)
     lines = tuple(_timeline(one.history, track) for one, track in zip(series, judged.tracks, strict=True))
     return Assessed(assessment, lines, tuple(one.history for one in series), judged.tracks)
 
@@ -77,10 +78,14 @@ def assessment_of(
     series: Sequence[Nights],
     verdicts: Sequence[detect.SeriesVerdict],
     together: Mapping[str, Together],
+    actions: Mapping[str, Sequence[detect.Action]],
     *,
     notes: Sequence[str] = (),
 ) -> Assessment:
-    """The record of what was judged: a verdict a series, and one a file system that has enough of them."""
+    """The record of what was judged: a verdict a series, and one a file system that has enough of them.
+
+    ``actions`` are by key.
+    """
     units = {one.history.key: one.unit for one in series}
     of: dict[str, list[detect.SeriesVerdict]] = defaultdict(list)
     for verdict in verdicts:
@@ -89,14 +94,17 @@ def assessment_of(
         site=site,
         night=night,
         made=datetime.datetime.now(datetime.timezone.utc),
-        series=tuple(map(_series_state, series, verdicts)),
+        series=tuple(
+            _known_together(_series_state(one, verdict), together, actions.get(verdict.key, ()))
+            for one, verdict in zip(series, verdicts, strict=True)
+        ),
         file_systems=tuple(_file_system(name, of[name], together[name], units) for name in sorted(together)),
         notes=tuple(notes),
     )
 
 
 def _said(action: detect.Action | None) -> Said | None:
-    if action is None:
+    if action is None or action.kind == "anew":
         return None
     return Said(kind=action.kind, who=action.who, why=action.why, on=action.said, until=action.until)
 
@@ -149,6 +157,22 @@ def _series_state(one: Nights, verdict: detect.SeriesVerdict) -> SeriesState:
         muted=_said(verdict.muted),
         notes=verdict.notes,
     )
+
+
+def _known_together(
+    state: SeriesState, together: Mapping[str, Together], actions: Sequence[detect.Action]
+) -> SeriesState:
+    """A series that was acknowledged with its whole file system, before its own evidence sufficed, is known as well."""
+    move, whole = state.move, together.get(state.file_system)
+    if move is None or not move.slower or move.acknowledged is not None or whole is None:
+        return state
+    for finding in whole.verdict.findings:
+        lasted = finding.found <= move.found and (finding.ended is None or move.found <= finding.ended)
+        acks = [one for one in actions if one.kind == "ack" and finding.began <= one.said < move.found]
+        if finding.acknowledged is not None and lasted and acks:
+            known = move.model_copy(update={"acknowledged": _said(acks[-1])})
+            return state.model_copy(update={"moves": (*state.moves[:-1], known)})
+    return state
 
 
 def _file_system(

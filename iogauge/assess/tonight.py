@@ -73,7 +73,7 @@ def assess_tonight(
     if not any(one.night >= night for one in kept):
         notes += _save(history, source, judged, usable)
     assessment = assessment_of(
-        site, night, [one.nights for one in series], judged.verdicts, judged.file_systems(), notes=notes
+        site, night, [one.nights for one in series], judged.verdicts, judged.file_systems(), judged.actions, notes=notes
     )
     return with_expected(assessment, compared)
 
@@ -191,22 +191,23 @@ class _Judged:
         self.night = np.datetime64(source.night)
         self.series = {one.key: one for one in series}
         histories = [one.nights.history for one in series]
-        actions = {one.key: source.actions_on(one.key) for one in histories}
+        self.actions = {one.key: source.actions_on(one.key) for one in histories}
         remembered = {key: state["detector"] for kept in usable.values() for key, state in kept.state["series"].items()}
         self.before = [part for one in histories if len(part := _before(one, self.night))]
         ends = {one.key: one.dates[-1].item() for one in self.before}
         earlier = detect.judge(
-            self.before, {key: _said_before(actions[key], end) for key, end in ends.items()}, states=remembered
+            self.before, {key: _said_before(self.actions[key], end) for key, end in ends.items()}, states=remembered
         )
         self.states = dict(zip(ends, earlier.states, strict=True))
-        judged = detect.judge(histories, actions, states=self.states)
+        judged = detect.judge(histories, self.actions, states=self.states)
         self.verdicts = judged.verdicts
-        self.fused = _fused(usable, earlier.tracks, judged.tracks, self.night)
+        self.fused = _fused(usable, earlier.tracks, judged.tracks, self.actions, self.night)
 
     def file_systems(self) -> dict[str, Together]:
         """The verdict on each file system with enough series."""
         judged = detect.judge_together(
             [one.history for one in self.fused.values() if one.history is not None],
+            {name: one.said for name, one in self.fused.items()},
             states={name: one.state for name, one in self.fused.items() if one.state is not None},
         )
         return {one.key: Together(one, detect.maintenance_hints(self.fused[one.key].all)) for one in judged.verdicts}
@@ -257,10 +258,14 @@ def _looks_back_to(one: detect.History, state: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True)
 class _FileSystem:
-    """A file system's series together: ``before`` the night, and ``all``; the history as far as ``state`` needs it."""
+    """A file system's series together: ``before`` the night, and ``all``; the history as far as ``state`` needs it.
+
+    ``said`` is what was said of all of them.
+    """
 
     before: detect.Fused
     all: detect.Fused
+    said: Sequence[detect.Action]
     history: detect.History | None
     state: dict[str, Any] | None
 
@@ -283,13 +288,14 @@ def _fused(
     usable: Mapping[str, _Kept],
     earlier: Sequence[detect.Track],
     tonight: Sequence[detect.Track],
+    actions: Mapping[str, Sequence[detect.Action]],
     night: np.datetime64,
 ) -> dict[str, _FileSystem]:
     by_name: dict[str, tuple[list[detect.Track], list[detect.Track]]] = defaultdict(lambda: ([], []))
     for which, tracks in enumerate((earlier, tonight)):
         for track in tracks:
             by_name[file_system_of(track.key)][which].append(track)
-    parts, histories, remembered = {}, [], {}
+    parts, histories, remembered, said = {}, [], {}, {}
     for name, (old, new) in by_name.items():
         kept = usable[name].state["fused"] if name in usable else None
         before = _joined(*_remembered(kept), *_between(detect.fuse(old), usable[name].night if kept else None))
@@ -299,10 +305,17 @@ def _fused(
         history = _tail(before.history(name), remembered.get(name))
         if history is not None:
             histories.append(history)
-    judged = detect.judge_together(histories, states=remembered)
+            said[name] = _said_before(detect.said_together(before, old, actions), history.dates[-1].item())
+    judged = detect.judge_together(histories, said, states=remembered)
     state_of = {one.key: state for one, state in zip(histories, judged.states, strict=True)}
     return {
-        name: _FileSystem(before, both, _tail(both.history(name), state_of.get(name)), state_of.get(name))
+        name: _FileSystem(
+            before,
+            both,
+            detect.said_together(both, by_name[name][1], actions),
+            _tail(both.history(name), state_of.get(name)),
+            state_of.get(name),
+        )
         for name, (before, both) in parts.items()
     }
 

@@ -1,6 +1,16 @@
 """From a row of nights to a verdict: has a series become slower, since when, by how much, and is it alone?"""
 
-from iogauge.detect.fusion import Fused, Hint, Scope, fuse, judge_file_system, judge_together, maintenance_hints, scope
+from iogauge.detect.fusion import (
+    Fused,
+    Hint,
+    Scope,
+    fuse,
+    judge_file_system,
+    judge_together,
+    maintenance_hints,
+    said_together,
+    scope,
+)
 from iogauge.detect.nightly import NightlyDetector, Verdict
 from iogauge.detect.nights import Action, Calendar, History, Night, history
 from iogauge.detect.verdicts import LOOKED_BACK, Change, Finding, Judged, SeriesVerdict, Track, judge, smallest_drop
@@ -27,6 +37,7 @@ __all__ = [
     "judge_file_system",
     "judge_together",
     "maintenance_hints",
+    "said_together",
     "scope",
     "smallest_drop",
 ]

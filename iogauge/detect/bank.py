@@ -16,14 +16,15 @@ from iogauge.detect.noise import Bools, Floats, Integers
 
 #: Evidence (natural logarithm of a likelihood ratio) at which a slowdown is told.
 THRESHOLD = 7.0
-#: The evidence that each of ``noise.SLOWDOWNS``, a collapse, and each that comes and goes needs, in thresholds.
-WEIGHTS = np.array([1.0, 0.95, 1.0, 1.0, 1.0, 1.0, 1.5, 1.5, 1.5])
-COMES_AND_GOES_FROM = 6
+#: The evidence that each of ``noise.SLOWDOWNS``, a collapse, and each of ``noise.COME_AND_GO`` needs, in thresholds.
+WEIGHTS = np.array([1.0, 0.95, 1.0, 1.0, 1.0, 1.0, 1.5, 1.5, 1.5, 1.9, 1.9, 1.9])
+#: The share of the nights that each hits.
+_SHARES = np.concatenate((np.ones(len(noise.SLOWDOWNS) + 1), noise.SHARE_HIT))
 #: The most that one night counts for, as a part of that: two nights can never tell, three can. Three awful nights in a row
 #: are still no rarity, so a collapse needs four, and so does what comes and goes.
-MOST = np.array([0.45, 0.45, 0.45, 0.45, 0.45, 0.26, 0.3, 0.3, 0.3])
+MOST = np.array([0.45, 0.45, 0.45, 0.45, 0.45, 0.26, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3])
 #: The most that one night counts against: a collapse that has its good nights is one all the same.
-LEAST = np.array([-np.inf, -np.inf, -np.inf, -np.inf, -np.inf, -0.26, -np.inf, -np.inf, -np.inf])
+LEAST = np.where(np.arange(len(WEIGHTS)) == len(noise.SLOWDOWNS), -0.26, -np.inf)
 
 #: So many nights this far above the level, with at most as many others between them as have just been seen: a new level.
 RISE_NIGHTS, RISE_SCALES = 7, 2.0
@@ -39,7 +40,7 @@ SLOTS = 39
 #: A night of this slot is left out.
 LEFT_OUT = -1
 
-_FORM = "iogauge.detector/2"
+_FORM = "iogauge.detector/3"
 
 
 def needed(threshold: float, least_slowdown: float = 0.0) -> Floats:
@@ -61,7 +62,7 @@ class Step(NamedTuple):
     nights: Integers  # nights since the evidence began
     before: Floats  # the reference of the night before it began
     rose: Bools  # a new, higher level was taken
-    some: Bools  # the evidence is for a slowdown that comes and goes
+    share: Floats  # of the nights that the slowdown hits for which this is the evidence: below 1 it comes and goes
 
 
 class Bank:
@@ -131,7 +132,7 @@ class Bank:
             nights=self.since[rows, lane],
             before=self.before[rows, lane],
             rose=np.zeros(len(rates), dtype=bool),
-            some=lane >= COMES_AND_GOES_FROM,
+            share=_SHARES[lane],
         )
         self._count_slot(residual, slot)
         ordinary = present & ~in_slot
@@ -153,6 +154,11 @@ class Bank:
         self.ack(rows)
         self._estimate(rows)
 
+    def leave_out(self, row: int, nights: int) -> None:
+        """Take the last ``nights`` out of the reference of ``row``."""
+        self.kept[row] = np.concatenate((np.full(nights, np.nan), self.kept[row, : len(self.kept[row]) - nights]))
+        self._estimate(np.arange(len(self.kept)) == row)
+
     def _keep(self, rows: Bools, rates: Floats) -> None:
         self.kept[rows, :-1] = self.kept[rows, 1:]
         self.kept[rows, -1] = rates[rows]
@@ -165,11 +171,10 @@ class Bank:
 
     def _leave_out_fall(self, rows: Bools) -> None:
         """A first reference that fell within its own nights, and stayed down, is that of the nights before."""
-        for row in np.flatnonzero(rows):
+        for row in np.flatnonzero(rows).tolist():
             fallen = noise.fallen(self.kept[row])
             if fallen:
-                self.kept[row] = np.concatenate((np.full(fallen, np.nan), self.kept[row, :-fallen]))
-                self._estimate(np.arange(len(rows)) == row)
+                self.leave_out(row, fallen)
 
     def _estimate(self, rows: Bools) -> None:
         if rows.any():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any
 
 import numpy as np
 
-from iogauge.detect.nights import Dates, History
+from iogauge.detect.nights import Action, Dates, History
 from iogauge.detect.noise import Floats, Integers
 from iogauge.detect.verdicts import Judged, SeriesVerdict, Track, judge
 
@@ -29,6 +29,10 @@ LEANING = 0.3
 _NOT_TOLD = ("no reference", "invalid", "too noisy")
 #: Findings that began within so many days are one event.
 SAME_EVENT_DAYS = 10
+
+#: What was said of its series within so many days was said of a file system.
+TOGETHER_DAYS = 60
+_DAY = datetime.timedelta(days=1)
 
 #: A day of the month on which so large a part of the nights was bad, on at least so many of them, looks like maintenance.
 HINT_SHARE, HINT_NIGHTS = 0.5, 3
@@ -103,14 +107,58 @@ def fuse(tracks: Sequence[Track]) -> Fused:
     return Fused(dates, z, scale, slots)
 
 
+def said_together(fused: Fused, tracks: Sequence[Track], actions: Mapping[str, Sequence[Action]]) -> list[Action]:
+    """What was said of a file system as a whole, because it was said of its series one by one; ``actions`` are by key.
+
+    What began before most of the series of its last night have begun anew, blessed or of another configuration, is over
+    (``anew``). What began before all of them were acknowledged is known (``ack``).
+    """
+    anew = [_begun_anew(track, actions.get(track.key, ())) for track in tracks]
+    acks = [[one for one in actions.get(track.key, ()) if one.kind == "ack"] for track in tracks]
+    if not any(map(any, (anew, acks))):
+        return []
+    nights = fused.dates[np.isfinite(fused.z)]
+    measured = [track.dates[np.isfinite(track.rates)] for track in tracks]
+    found = []
+    for said, most in ((anew, True), (acks, False)):
+        for day in sorted({one.said for some in said for one in some}):
+            last = nights[nights <= np.datetime64(day)][-1:]
+            mine = [some for some, dates in zip(said, measured, strict=True) if np.isin(last, dates).any()]
+            enough = len(mine) // 2 + 1 if most else len(mine)
+            since, before = (_said_of(mine, enough, day - _DAY * back) for back in (0, 1))
+            if since is not None and since != before:
+                one = next(one for some in mine for one in some if one.said == day)
+                found.append(replace(one, since=since))
+    return sorted(found, key=lambda one: one.said)
+
+
+def _begun_anew(track: Track, actions: Sequence[Action]) -> list[Action]:
+    """When the reference of a series began anew."""
+    blessed = [
+        Action("anew", one.said, one.who, f"blessed by {one.who}: {one.why}") for one in actions if one.kind == "bless"
+    ]
+    return blessed + [Action("anew", day - _DAY, "iogauge", "another configuration") for day in track.changed.tolist()]
+
+
+def _said_of(series: Sequence[Sequence[Action]], enough: int, day: datetime.date) -> datetime.date | None:
+    """Since when something had been said of ``enough`` series by ``day``; none: it had not, or long before."""
+    last = [max(said, default=None) for some in series if (said := [one.said for one in some if one.said <= day])]
+    since = sorted((one for one in last if one is not None and one > day - TOGETHER_DAYS * _DAY), reverse=True)
+    return since[enough - 1] if 0 < enough <= len(since) else None
+
+
 def judge_together(
     histories: Sequence[History],
+    actions: Mapping[str, Sequence[Action]] | None = None,
     *,
     states: Mapping[str, dict[str, Any]] | None = None,
     threshold: float = FUSED_THRESHOLD,
 ) -> Judged:
-    """Judge file systems by the histories of their fused series (``Fused.history``), with the thresholds of such."""
-    return judge(histories, states=states, threshold=threshold, least_slowdown=FUSED_LEAST)
+    """Judge file systems by the histories of their fused series (``Fused.history``), with the thresholds of such.
+
+    ``actions`` are those of ``said_together``, by file system.
+    """
+    return judge(histories, actions, states=states, threshold=threshold, least_slowdown=FUSED_LEAST)
 
 
 def judge_file_system(

@@ -101,10 +101,11 @@ class Action:
     """What an operator said of a series: it holds from the first night after ``said``.
 
     ``ack``: known, no need to tell again. ``bless``: the level since ``since`` is the right one. ``mute``: tell nothing
-    before ``until``.
+    before ``until``. What ``fusion.said_together`` says of a whole file system is of what began by ``since``: ``ack``, or
+    ``anew``: it is over.
     """
 
-    kind: Literal["ack", "bless", "mute"]
+    kind: Literal["ack", "bless", "mute", "anew"]
     said: datetime.date
     who: str
     why: str

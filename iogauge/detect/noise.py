@@ -37,11 +37,15 @@ FALL_NIGHTS, FALL_AFTER, FALL_LEAST, FALL_SCALES = 5, 3, -np.log(0.7), 3.0
 
 #: The slowdowns looked for. Beside them a collapse: half of the rate is gone, or whatever more a night shows.
 SLOWDOWNS = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
-STEPS = np.log1p(-SLOWDOWNS)
 COLLAPSE = np.log(0.5)
-#: The slowdowns that are looked for once more, as ones that come and go: they hit this share of the nights.
-COMES_AND_GOES = slice(2, 5)
-SHARE_HIT = 0.5
+#: The slowdowns that are looked for as ones that come and go, and the share of the nights that they hit.
+COME_AND_GO = np.array([0.3, 0.4, 0.5, 0.4, 0.5, 0.6])
+SHARE_HIT = np.array([0.5, 0.5, 0.5, 0.4, 0.4, 0.4])
+
+_DIFFERENT = np.unique(np.concatenate(([0.0], SLOWDOWNS, COME_AND_GO)))
+_STEPS = np.log1p(-_DIFFERENT)
+_STEADY = np.append(np.searchsorted(_DIFFERENT, SLOWDOWNS), len(_DIFFERENT)) - 1
+_OF_COME_AND_GO = np.searchsorted(_DIFFERENT, COME_AND_GO) - 1
 
 #: sech(1.307 z) has a median absolute deviation of 1 / 1.4826, z in scales; a little narrower tells small steps better.
 CORE = 1.4
@@ -148,13 +152,13 @@ def log_density(residual: Floats, scale: Floats, bad: Floats) -> Floats:
 
 
 def evidence(residual: Floats, scale: Floats, bad: Floats) -> Floats:
-    """How much likelier each residual is with each of ``SLOWDOWNS``, with a collapse, and with ones that come and go.
+    """How much likelier each residual is with each of ``SLOWDOWNS``, with a collapse, and with those of ``COME_AND_GO``.
 
-    Log ratios of shape (series, 9).
+    Log ratios of shape (series, 12).
     """
-    steps = np.column_stack((np.zeros(len(residual)), np.tile(STEPS, (len(residual), 1)), np.fmin(residual, COLLAPSE)))
+    steps = np.column_stack((np.tile(_STEPS, (len(residual), 1)), np.fmin(residual, COLLAPSE)))
     density = log_density(residual[:, None] - steps, scale[:, None], bad[:, None])
     ratio = density[:, 1:] - density[:, :1]
     # Whether a night was hit is not known: the ratio is the mean of both. A good night then counts little against it.
-    some = np.log1p(SHARE_HIT * np.expm1(ratio[:, COMES_AND_GOES]))
-    return np.column_stack((ratio, some))
+    some = np.log1p(SHARE_HIT * np.expm1(ratio[:, _OF_COME_AND_GO]))
+    return np.column_stack((ratio[:, _STEADY], some))

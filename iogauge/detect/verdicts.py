@@ -44,8 +44,10 @@ FOUND_WITHIN = 14
 #: many nights are but one.
 END_NIGHTS, END_SOME_NIGHTS = 5, 10
 _BACK = "back at its level"
-#: A series that was slower and came back so often in so many days is restless: it has to be slower, or for longer, than then.
+#: A series that was slower and came back so often in so many days is restless: it has to be slower, or for longer, than then,
+#: by so much (in logarithms) and so many days: a move is not measured any better.
 RESTLESS_MOVES, RESTLESS_DAYS = 3, 180
+RESTLESS_DEEPER, RESTLESS_LONGER = 1.2, datetime.timedelta(days=3)
 #: A rise is taken as the new normal after so many nights; a slowdown never is, but by an operator's word.
 ACCEPTED_AFTER = 30
 #: Drift: the median of so many nights is below the anchor by more than this part of it and so many scales.
@@ -145,7 +147,10 @@ class SeriesVerdict:
 
 @dataclass(frozen=True)
 class Track:
-    """What every night of a series showed, for plots and fusion: logarithms of rates, NaN where there is none."""
+    """What every night of a series showed, for plots and fusion: logarithms of rates, NaN where there is none.
+
+    ``changed`` are the nights that are of another configuration than those before.
+    """
 
     key: str
     dates: Dates
@@ -155,6 +160,7 @@ class Track:
     scale: Floats
     score: Floats
     slots: Integers
+    changed: Dates
     findings: tuple[Finding, ...]
 
 
@@ -332,13 +338,25 @@ class _Run:
                 continue
             if action.kind == "ack":
                 self.bank.ack(rows)
-                if self._is_open(column):
+                if self._began_by(column, action.since):
                     row.findings[-1] = replace(row.findings[-1], acknowledged=action)
+            elif action.kind == "anew":
+                self.bank.ack(rows)
+                if self._began_by(column, action.since):
+                    began = row.findings[-1].began
+                    self._close(column, min(night, len(one) - 1), action.why)
+                    self.bank.leave_out(column, self._nights_since(column, night, began))
+                    if night == len(one):
+                        self.kept["residual"][night - 1, column] = self.kept["score"][night - 1, column] = 0.0
             elif action.kind == "bless":
                 self._close(column, min(night, len(one) - 1), f"blessed by {action.who}: {action.why}")
                 self._restart(rows, self._nights_since(column, night, action.since or action.said))
                 if night == len(one):
                     self._seen_anew(column)
+
+    def _began_by(self, column: int, since: datetime.date | None) -> bool:
+        """Is a finding open, and did it begin by ``since``, if that matters?"""
+        return self._is_open(column) and (since is None or self.rows[column].findings[-1].began <= since)
 
     def _seen_anew(self, column: int) -> None:
         """The last night of a series against the reference that it has been given since."""
@@ -366,10 +384,10 @@ class _Run:
         row, since = self.rows[column], max(int(step.nights[column]), 1)
         rates = self.rates[: night + 1, column]
         began = np.flatnonzero(np.isfinite(rates))[-since:][0]
-        some = bool(step.some[column])
+        share = float(step.share[column])
+        some = share < 1
         slow = np.sort(rates[began:][np.isfinite(rates[began:])])
-        if some:
-            slow = slow[: (len(slow) + 1) // 2]
+        slow = slow[: int(np.ceil(share * len(slow)))]
         before, after = float(step.before[column]), float(np.median(slow))
         if after >= before:
             return
@@ -481,6 +499,7 @@ class _Run:
             scale=self.scales[nights, column],
             score=self.kept["score"][nights, column],
             slots=self.slots[nights, column],
+            changed=row.history.dates[1:][np.diff(row.history.configuration) != 0],
             findings=tuple(row.findings),
         )
 
@@ -594,7 +613,8 @@ def _usual(findings: Sequence[Finding], date: datetime.date) -> tuple[Word, str]
     if len(moves) < RESTLESS_MOVES:
         return None
     deepest, longest = max(f.drop for f in moves), max(f.ended - f.found for f in moves if f.ended)
-    if now.drop > deepest or date - now.found > longest:
+    deeper = np.log1p(-now.drop) < RESTLESS_DEEPER * np.log1p(-deepest)
+    if deeper or date - now.found > longest + RESTLESS_LONGER:
         return None
     often = f"{len(moves)} times in {RESTLESS_DAYS} days it was slower and came back, by up to {deepest:.0%}"
     return "too noisy", f"{often} and for {longest.days} days; now {_told(now)}"

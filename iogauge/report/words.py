@@ -164,11 +164,12 @@ def banner(
     counts = Counter(shown.word for shown in tonight if shown.alarm)
     slower, invalid = counts["shifted level"] + counts["regressed"], counts["invalid"] + invalid_cases
     incomplete = tuple(f"Not all was measured: {cause}" for cause in causes)
-    if slower or invalid:
-        words = [f"{slower} of {len(tonight)} series slower"] * bool(slower) + [f"{invalid} invalid"] * bool(invalid)
-        return Banner(
-            "shifted level" if slower else "invalid", ", ".join(words), (*incomplete, *_scopes(assessment, tonight))
-        )
+    whole = [one.scope.text for one in assessment.slower_as_a_whole if one.scope is not None]
+    if slower or whole or invalid:
+        words = [f"{slower} of {len(tonight)} series slower"] if slower else [f"slower: {text}" for text in whole]
+        words += [f"{invalid} invalid"] * bool(invalid)
+        word, text = "shifted level" if slower or whole else "invalid", ", ".join(words)
+        return Banner(word, text[:1].upper() + text[1:], (*incomplete, *_scopes(assessment, tonight)))
     if not tonight:
         return Banner("invalid", "Nothing was measured tonight", incomplete)
     if incomplete:
@@ -183,7 +184,8 @@ def _scopes(assessment: Assessment, tonight: Iterable[Shown]) -> Iterator[str]:
     """A line for each file system of which something is slower that nobody knew of."""
     alarms = {shown.state.key for shown in tonight if shown.alarm}
     for one in assessment.file_systems:
-        if one.scope is not None and (not one.scope.keys or alarms & set(one.scope.keys)):
+        keys = set(one.scope.keys) if one.scope is not None else set()
+        if alarms & keys or (not keys and one in assessment.slower_as_a_whole):
             line = of_file_system(assessment, one)
             yield line[:1].upper() + line[1:]
 
