@@ -81,6 +81,23 @@ def compared(**changes: object) -> Comparison:
     ).model_copy(update=changes)
 
 
+@pytest.mark.parametrize(
+    ("write", "read", "stopped", "code"),
+    [
+        ("faster", "not slower", "decided", 0),
+        ("faster", "undecided", "time", 0),
+        ("undecided", "undecided", "time", 2),
+        ("faster", "undecided", "interrupted", 2),
+        ("slower", "undecided", "interrupted", 1),
+        ("faster", "faster", "broken", 2),
+    ],
+)
+def test_the_exit_code_is_0_only_where_something_was_proven(write: str, read: str, stopped: str, code: int) -> None:
+    results = zip(compared().results, (write, read), strict=True)
+    found = tuple(one.model_copy(update={"observed": ratio(finding, 1.0), "raw": None}) for one, finding in results)
+    assert compared(results=found, stopped=stopped).exit_code == code
+
+
 def test_what_is_slower_in_its_transfers_is_not_undecided_besides() -> None:
     slow, well = compared().results
     undecided = ratio("undecided", 0.98, 0.9, 1.1)
@@ -330,9 +347,11 @@ def test_two_hdf5_are_compared_by_reframe_and_the_result_is_kept(
     short = ("--file-system", "disk", "--only", "particles CC", "--time-limit", "6s", "--repeats", "1")
     arguments = ("default", second_hdf5, *short, "--seed", "11", "--json")
     done = run_compare(tmp_path, *arguments, IOGAUGE_KERNELS=str(kernels), IOGAUGE_SCRATCH=str(scratch))
-    assert done.returncode in (0, 1), done.stdout + done.stderr
+    assert done.stdout, done.stderr
     (fields,) = json.loads(done.stdout)
     comparison = Comparison.model_validate(fields)
+    assert comparison.stopped in ("time", "decided")
+    assert done.returncode == comparison.exit_code
     assert comparison.seed == 11
     assert [one.name for one in comparison.arms] == ["default", second_hdf5]
     versions = [one.software.hdf5 for one in comparison.arms]

@@ -53,7 +53,9 @@ class Compare:
         out, err = process.communicate(timeout=PATIENCE_SECONDS)
         assert process.returncode in codes, out + err
         (fields,) = json.loads(out)
-        return Comparison.model_validate(fields)
+        comparison = Comparison.model_validate(fields)
+        assert process.returncode == comparison.exit_code
+        return comparison
 
     def said(self, words: str) -> bool:
         return any(words in out.read_text() for out in self.home.glob("compare/**/rfm_job.out"))
@@ -80,7 +82,7 @@ def test_cancelled_it_gives_no_verdict_and_goes_on_on_other_nodes(compare: Compa
     assert data_files(minicluster) == []
     left, *_ = cancelled.hosts
     compare.slurm("scontrol", "update", f"nodename={left}", "state=drain", "reason=test")
-    comparison = compare.finish(compare.start("--resume", "latest", "--time-limit", "4s"), {0, 1})
+    comparison = compare.finish(compare.start("--resume", "latest", "--time-limit", "4s"), {0, 1, 2})
     assert comparison.seed == cancelled.seed
     assert comparison.stopped in ("time", "decided")
     assert len(comparison.hosts) == 3

@@ -154,7 +154,8 @@ def compare_command(
       iogauge compare hdf5-1.10.8-openmpi hdf5-1.14.5-openmpi
       iogauge compare default hdf5-1.14.5-openmpi --file-system memory --only particles --margin 10% --time-limit 5m
 
-    Exit codes: 0 nothing is slower; 1 something is, or a file cannot be read by the other; 2 there is no verdict.
+    Exit codes: 0 nothing is slower; 1 something is, or a file cannot be read by the other; 2 there is no verdict, or time was
+    up before anything was decided.
     """
     resumed: Path | None = None
     if earlier:
