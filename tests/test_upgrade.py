@@ -22,7 +22,7 @@ from test_darshan_runs import needs_runtime, runtime
 from iogauge import arms, cli, hdf5_arms, nightly
 from iogauge.assess.expected import WHO, with_expected
 from iogauge.compare import suite
-from iogauge.compare.cli import left_by
+from iogauge.compare.cli import exit_code, left_by
 from iogauge.compare.driver import Driver
 from iogauge.compare.exchange import Exchange
 from iogauge.compare.launch import script, script_under_darshan
@@ -95,7 +95,11 @@ def compared(**changes: object) -> Comparison:
 def test_the_exit_code_is_0_only_where_something_was_proven(write: str, read: str, stopped: str, code: int) -> None:
     results = zip(compared().results, (write, read), strict=True)
     found = tuple(one.model_copy(update={"observed": ratio(finding, 1.0), "raw": None}) for one, finding in results)
-    assert compared(results=found, stopped=stopped).exit_code == code
+    comparison = compared(results=found, stopped=stopped)
+    assert comparison.exit_code == code
+    slower, broken = compared(), compared(stopped="broken")
+    assert exit_code([slower, comparison]) == (2 if stopped == "broken" else 1)
+    assert exit_code([slower, comparison, broken]) == 2
 
 
 def test_what_is_slower_in_its_transfers_is_not_undecided_besides() -> None:

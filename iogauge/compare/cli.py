@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -204,7 +204,15 @@ def compare_command(
             console.print(f"report  {kept / 'index.html'}", soft_wrap=True)
     for problem in dict.fromkeys(filter(None, [*broken, *untold])):
         click.echo(f"iogauge: {problem}", err=True)
-    return max([one.exit_code for one, _ in found] + [2] * bool(broken))
+    return 2 if broken else exit_code([one for one, _ in found])
+
+
+def exit_code(found: Sequence[Comparison]) -> int:
+    """Of several file systems: what could not be compared goes before what is slower, and that before what is not decided."""
+    if any(one.stopped == "broken" for one in found):
+        return 2
+    codes = {one.exit_code for one in found}
+    return 1 if 1 in codes else max(codes)
 
 
 @contextmanager

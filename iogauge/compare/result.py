@@ -124,8 +124,8 @@ class Comparison(_Value):
 
     @property
     def exit_code(self) -> int:
-        """1: something is slower, or a file cannot be read; 2: it could not be compared, was interrupted before all was decided,
-        or nothing was decided in time; 0 otherwise."""
+        """1: something is slower, or a file cannot be read; 2: it could not be compared, was interrupted before all was
+        decided, or nothing was decided in time; 0 otherwise."""
         if self.stopped == "broken" or not self.results:
             return 2
         if any(result.slower for result in self.results) or unreadable(self.exchanges):
