@@ -46,14 +46,20 @@ def site(tmp_path: Path, kernels: Path) -> Path:
     return copy
 
 
+def file_of_check(site: Path, name: str) -> Path:
+    """The file of the check that a name begins with: to read all of them takes seconds."""
+    check = name[: name.index("Check")] + "Check"
+    (file,) = (path for path in (site / "reframe_checks").glob("*.py") if f"class {check}(" in path.read_text())
+    return file
+
+
 def reframe(site: Path, *arguments: str, name: str = "", **environment: str) -> tuple[Any, list[dict[str, Any]]]:
     """Run ReFrame on a copy; returns the process and the report's entries of tests (not of builds)."""
     run = site.parent / "run"
     shutil.rmtree(run, ignore_errors=True)
     run.mkdir()
-    # The check of that name is in a file of its own; to read all of them takes seconds.
-    file = f"{name.split('Check ')[0].lower()}.py" if name else ""
-    command = [REFRAME, "-C", site / "site_configs" / "local.py", "-c", site / "reframe_checks" / file, "--prefix", run]
+    checks = file_of_check(site, name) if name else site / "reframe_checks"
+    command = [REFRAME, "-C", site / "site_configs" / "local.py", "-c", checks, "--prefix", run]
     command += ["--report-file", run / "report.json", *arguments]
     if name:
         command += ["-n", name.replace(" %", ".*") + "$"]

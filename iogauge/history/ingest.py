@@ -139,7 +139,8 @@ def read_report(path: Path, *, started: datetime | None = None, suite: str | Non
         found = tuple(_measured(entry, file) for entry in mine if is_case(entry))
         run = _run(session, mine, night, file)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"no run report of ReFrame with our checks: {error!r}", file=file) from error
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise InputError(f"no run report of ReFrame with our checks: {reason}", file=file) from error
     run |= {"suite": suite or run["suite"], "content": _content(run, found)}
     if started is not None:
         return _shifted(run, found, started, night_of(started.astimezone()))
