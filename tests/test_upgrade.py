@@ -229,6 +229,17 @@ def test_the_page_says_what_is_slower_what_differs_and_what_to_do() -> None:
     assert "://" not in text.replace("http://www.w3.org", "")
 
 
+def test_what_lost_most_comes_first_wherever_it_lost_it() -> None:
+    write, read = compared().results
+    lost = {"observed": ratio("undecided", 0.98), "raw": ratio("slower", 0.6)}
+    shown = page.worst_first(compared(results=(write, read.model_copy(update=lost), read)))
+    assert [(one.operation, one.observed.finding) for one in shown] == [
+        ("read", "undecided"),
+        ("write", "slower"),
+        ("read", "not slower"),
+    ]
+
+
 @pytest.mark.parametrize("finding", ["slower", "undecided", "not slower", "faster"])
 def test_every_finding_has_a_colour_and_a_symbol(finding: str) -> None:
     results = tuple(one.model_copy(update={"observed": ratio(finding, 0.9)}) for one in compared().results)

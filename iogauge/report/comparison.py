@@ -72,9 +72,9 @@ def differences(comparison: Comparison) -> dict[str, Difference]:
 def worst_first(comparison: Comparison) -> list[Result]:
     """What is slower, observed or in its transfers, by how much, then what is undecided, then the rest."""
 
-    def rank(result: Result) -> tuple[bool, int, float]:
-        slower = result.slower
-        return not slower, FINDINGS.index(result.observed.finding), result.observed.ratio if slower else 0.0
+    def rank(result: Result) -> tuple[int, float]:
+        slower = [one.ratio for one in (result.observed, result.raw) if one is not None and one.finding == "slower"]
+        return (-1, min(slower)) if slower else (FINDINGS.index(result.observed.finding), 0.0)
 
     return sorted(comparison.results, key=rank)
 
