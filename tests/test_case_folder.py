@@ -57,17 +57,22 @@ def test_the_folder_is_gone_after_a_failure_and_the_exit_code_stays(tmp_path, ta
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("kind", "said", "told"),
     [
-        ("Disk quota exceeded", ", and 1000 bytes more are refused: Disk quota exceeded\n"),
-        ("Operation not supported", "free there\n"),
+        ("ext2/ext3", "Disk quota exceeded", ", and 1000 bytes more are refused: Disk quota exceeded\n"),
+        ("ext2/ext3", "Operation not supported", "free there\n"),
+        ("tmpfs", "Disk quota exceeded", "free there\n"),
     ],
 )
-def test_a_quota_that_is_used_up_is_told_after_a_failure(tmp_path, target, said, told):
+def test_a_quota_that_is_used_up_is_told_after_a_failure(tmp_path, target, kind, said, told):
     (tmp_path / "bin").mkdir()
-    fallocate = tmp_path / "bin" / "fallocate"
-    fallocate.write_text(f'#!/bin/sh\n: >"$3"\necho "fallocate: fallocate failed: {said}" >&2\nexit 1\n')
-    fallocate.chmod(0o755)
+    commands = {
+        "fallocate": f': >"$3"\necho "fallocate: fallocate failed: {said}" >&2\nexit 1',
+        "stat": f"echo {kind}",
+    }
+    for name, text in commands.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
     done = run(tmp_path, f'disk "{target}" 1000', 'iogauge_ended 2; ls "$IOGAUGE_CASE_DIR"', PATH=path)
     assert (done.returncode, done.stdout) == (0, "")
