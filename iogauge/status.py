@@ -176,6 +176,8 @@ def _of_file_system(
 def _alarms(tonight: Tonight, rates: Rates, *, every: bool) -> Iterator[Text]:
     alarms = tonight.alarms
     shown = alarms if every else tuple(_worst(tonight))[:MOST_ALARMS]
+    if len(alarms) == len(shown) + 1:  # a line that says so would take the place of the last one
+        shown = alarms
     for one in shown:
         symbol, style = STYLES[one.word]
         yield Text()

@@ -81,6 +81,15 @@ def test_a_whole_file_system_is_the_headline(home):
     assert shown(every=True).count("SHIFTED LEVEL") == 12
 
 
+@pytest.mark.parametrize(("slower", "listed"), [(3, 3), (4, 4), (5, 3)])
+def test_one_more_alarm_is_shown_and_not_counted(home, slower, listed):
+    keep(home, dict.fromkeys(SCRATCH[:slower], "shift"), case("write"))
+    text = shown()
+    assert f"SLOWER: the whole file system scratch ({slower} series)" in text
+    assert text.count("SHIFTED LEVEL") == listed
+    assert ("more alarm" in text) == (listed < slower)
+
+
 def test_a_young_series_is_told_by_its_one_night_and_is_not_called_steady(home):
     noisy, better = "particles/write/disk/1x2/CC/hdf5", "particles/write/scratch/1x2/CC/hdf5"
     cases = case("write", ratio=0.9), case("write", file_system="scratch", ratio=0.5)
